@@ -1,0 +1,92 @@
+/**
+ * Every limit of the service: unit, reason, and what happens beyond it.
+ * Sizes are bytes of UTF-8, never `.length`; times are milliseconds unless the name says otherwise.
+ */
+
+/**
+ * A whole JSON body of a turn or a session. Two 1 MiB instruction slots, project rules and JSON escaping must fit;
+ * beyond it the body is not read further: 413.
+ */
+export const MAX_BODY_BYTES = 8 * 1024 * 1024;
+
+/** The text of one turn's input, all parts together: 413 `too_large`. */
+export const MAX_INPUT_BYTES = 1024 * 1024;
+
+/** Each instruction slot given over the API, and project rules: 413 `too_large`. */
+export const MAX_INSTRUCTIONS_BYTES = 1024 * 1024;
+
+/** A session's or a message's `metadata`, as JSON: 413 `too_large`. */
+export const MAX_METADATA_BYTES = 16 * 1024;
+
+/** All temporary instructions of one turn together: 413 `too_large`. */
+export const MAX_TEMPORARY_BYTES = 64 * 1024;
+/** Pieces of temporary text in one turn. */
+export const MAX_TEMPORARY_ITEMS = 16;
+/** The longest life of a temporary text: a day, in seconds. */
+export const MAX_TEMPORARY_TTL_SECONDS = 24 * 60 * 60;
+
+/** Characters of a session id (R2 keys and object names are bounded at 1,024 bytes). */
+export const MAX_ID_LENGTH = 128;
+/** Characters of an identity's display name. */
+export const MAX_IDENTITY_NAME_LENGTH = 80;
+/** Visible ASCII characters of an `Idempotency-Key`. */
+export const MAX_IDEMPOTENCY_KEY_LENGTH = 255;
+
+/** Turns waiting in one session, the running one not counted: 429 `queue_full`. */
+export const MAX_QUEUED_TURNS = 100;
+
+/** Items of one list page, and what is given when the caller does not say. */
+export const MAX_PAGE = 200;
+export const DEFAULT_PAGE = 50;
+
+/**
+ * A value in one SQLite row. The platform refuses rows over 2 MB (local workerd does not), so longer text is
+ * stored in several rows; 100 kB are left for the other columns.
+ */
+export const MAX_ROW_VALUE_BYTES = 1_900_000;
+
+/** The longest a POST of a turn, or `Prefer: wait`, holds the request open before it answers 202. */
+export const MAX_WAIT_MS = 90_000;
+
+/** Without a byte from the provider for this long, the attempt ends as `provider_timeout`. */
+export const PROVIDER_SILENT_MS = 120_000;
+
+/** An answer longer than this is cut off: `incomplete`. Bounds the memory one stream can take. */
+export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** How much of a provider's error body is read for the log; the rest is dropped. */
+export const MAX_PROVIDER_ERROR_BYTES = 4096;
+
+/** A comment line on an idle event stream, so that proxies keep it open. */
+export const STREAM_KEEPALIVE_MS = 15_000;
+
+/**
+ * How often the alarm looks after a live turn. After a crash the alarm is what wakes the object, so this is also
+ * the longest a dead attempt stays undiscovered when nobody calls (the API promises 30 s).
+ */
+export const TURN_WATCH_MS = 20_000;
+
+/** First wait before a failed snapshot upload is tried again; doubles up to the second number. */
+export const OUTBOX_RETRY_MS = 2_000;
+export const OUTBOX_RETRY_MAX_MS = 5 * 60_000;
+
+/** Uploads of one outbox run; the platform allows 6 open connections, two are left for the turn. */
+export const OUTBOX_BATCH = 4;
+
+/** A prompt hook's answer. Rules are frozen with the contract, so a huge answer would be paid for on every turn. */
+export const MAX_HOOK_BYTES = 256 * 1024;
+/** How long a prompt hook may take when the agent does not say, and the most it can ask for. */
+export const HOOK_TIMEOUT_MS = 5_000;
+export const MAX_HOOK_TIMEOUT_MS = 30_000;
+
+/** Tokens of history sent with a request when the agent does not say. */
+export const DEFAULT_HISTORY_TOKENS = 100_000;
+
+/** AGENTS.md above this many tokens makes the build warn (it is never demoted: the author meant it). */
+export const AGENTS_MD_WARN_TOKENS = 8_000;
+
+/** Rows read at a time while a log is exported, so that memory does not grow with the log. */
+export const EXPORT_PAGE_ROWS = 256;
+
+/** `Retry-After` of a 503 for storage that failed or an object that is being reset, in seconds. */
+export const STORAGE_RETRY_AFTER_SECONDS = 1;

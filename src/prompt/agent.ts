@@ -1,0 +1,72 @@
+/** An agent: the settings of `agent.json` and the files beside it. */
+import { z } from "zod";
+import { DEFAULT_HISTORY_TOKENS, HOOK_TIMEOUT_MS, MAX_HOOK_TIMEOUT_MS } from "../limits.ts";
+import { sha256Hex } from "./hash.ts";
+
+/** The prompt files an agent folder may hold; IDENTITY.md is required. */
+export const AGENT_FILES = ["IDENTITY.md", "AGENTS.md", "REFERENCE.md", "FIRST.md", "TASK.md"] as const;
+export type AgentFile = (typeof AGENT_FILES)[number];
+
+export const AGENT_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/** HTTPS anywhere, or plain HTTP on this machine (development). Where a hook may really go is checked when it is called. */
+const hookUrl = z.url({ protocol: /^https?$/ }).refine((url) => {
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" || isLoopback(hostname);
+}, "must be https, or http on a loopback address");
+
+/** `agent.json`. Unknown fields are refused; every default is written here. */
+export const AgentConfig = z.strictObject({
+  /** One or two sentences, sent to the model as the end of the developer slot. */
+  description: z.string().default(""),
+  /** `provider/model`; without it the service's DEFAULT_MODEL. */
+  model: z.string().optional(),
+  /** Names of files under prompts/skills. */
+  skills: z.array(z.string()).default([]),
+  /** `frozen`: a session keeps its contract until refreshed. `follow`: it adopts new sources at the next turn. */
+  instructions: z.enum(["frozen", "follow"]).default("frozen"),
+  /** Asked for rules whenever a contract is compiled; the answer is frozen with it. */
+  hook: z
+    .strictObject({
+      url: hookUrl,
+      /** Whether a session may not be created when the hook fails. */
+      required: z.boolean().default(false),
+      timeoutMs: z.int().min(100).max(MAX_HOOK_TIMEOUT_MS).default(HOOK_TIMEOUT_MS),
+    })
+    .optional(),
+  /** Tokens of history a request may carry, by the estimator the context resource names. */
+  history: z
+    .strictObject({ tokens: z.int().min(256).default(DEFAULT_HISTORY_TOKENS) })
+    .default({ tokens: DEFAULT_HISTORY_TOKENS }),
+  /** `prompt_cache_key` of OpenAI: `auto` sends it to OpenAI's own host only (others may refuse unknown fields). */
+  cacheKey: z.enum(["auto", "always", "never"]).default("auto"),
+});
+
+export type AgentConfig = z.infer<typeof AgentConfig>;
+
+export interface AgentDefinition {
+  name: string;
+  /** `sha256:<hex>` over the definition's sources. */
+  version: string;
+  config: AgentConfig;
+  files: Partial<Record<AgentFile, string>>;
+}
+
+/** The version: a hash over name, settings and files, in a fixed order, so that the same sources always give the same. */
+export function defineAgent(name: string, config: AgentConfig, files: Partial<Record<AgentFile, string>>): AgentDefinition {
+  const ordered = AGENT_FILES.map((file) => [file, files[file] ?? null]);
+  const version = `sha256:${sha256Hex(JSON.stringify(["agent/v1", name, sortedJson(config), ordered]))}`;
+  return { name, version, config, files };
+}
+
+function sortedJson(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedJson);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+  return entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => [key, sortedJson(item)]);
+}
+
+/** Whether a URL's hostname (as `new URL()` gives it) is this machine. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname);
+}
