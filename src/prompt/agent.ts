@@ -53,7 +53,11 @@ export interface AgentDefinition {
 }
 
 /** The version: a hash over name, settings and files, in a fixed order, so that the same sources always give the same. */
-export function defineAgent(name: string, config: AgentConfig, files: Partial<Record<AgentFile, string>>): AgentDefinition {
+export function defineAgent(
+  name: string,
+  config: AgentConfig,
+  files: Partial<Record<AgentFile, string>>,
+): AgentDefinition {
   const ordered = AGENT_FILES.map((file) => [file, files[file] ?? null]);
   const version = `sha256:${sha256Hex(JSON.stringify(["agent/v1", name, sortedJson(config), ordered]))}`;
   return { name, version, config, files };

@@ -1,5 +1,5 @@
 /** Sources to blocks to contract: which text goes into which slot, and in which order. */
-import { type AgentDefinition, type AgentFile } from "./agent.ts";
+import type { AgentDefinition, AgentFile } from "./agent.ts";
 import { type Contract, fingerprint } from "./fingerprint.ts";
 import { sha256Hex } from "./hash.ts";
 import type { Identity } from "./identity.ts";
@@ -79,7 +79,12 @@ export function referenceBlocks(request: Omit<CompileRequest, "level">): PromptB
   const blocks: PromptBlock[] = [
     { slot: "reference", source: "reference", id: "REFERENCE.md", text: own },
     ...skills(request).map(
-      ({ id, parts }): PromptBlock => ({ slot: "reference", source: "skill", id, text: expand(parts.reference, values) }),
+      ({ id, parts }): PromptBlock => ({
+        slot: "reference",
+        source: "skill",
+        id,
+        text: expand(parts.reference, values),
+      }),
     ),
   ];
   return blocks.filter((block) => block.text !== "");
@@ -90,14 +95,15 @@ export function agentText(agent: AgentDefinition, file: AgentFile, values: Templ
   return expand(agent.files[file] ?? "", values);
 }
 
+/** What placeholders stand for. Without the agent's definition (it was deleted) its own two are empty. */
 export function templateValues(request: {
-  agent: AgentDefinition;
+  agent: AgentDefinition | null;
   identity: Pick<Identity, "id" | "name">;
   inputs: Pick<ContractInputs, "project">;
 }): TemplateValues {
   return {
-    "agent.name": request.agent.name,
-    "agent.description": request.agent.config.description,
+    "agent.name": request.agent?.name ?? "",
+    "agent.description": request.agent?.config.description ?? "",
     "identity.name": request.identity.name,
     "identity.id": request.identity.id,
     "project.name": request.inputs.project?.name ?? "",
@@ -129,9 +135,17 @@ function developerBlocks(request: CompileRequest): PromptBlock[] {
     id,
     text,
   });
-  const project: PromptBlock[] = inputs.project === null ? [] : [
-    block("project", inputs.project.name, joinBlocks([expand(bundle.platform.project, values), inputs.project.rules])),
-  ];
+  // A header with no rules under it would announce what does not follow.
+  const project =
+    inputs.project === null || inputs.project.rules === ""
+      ? []
+      : [
+          block(
+            "project",
+            inputs.project.name,
+            joinBlocks([expand(bundle.platform.project, values), inputs.project.rules]),
+          ),
+        ];
   const override = inputs.overrides.developer;
   if (override !== undefined) return [block("override", "developer", override), ...project];
   return [

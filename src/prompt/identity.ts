@@ -1,6 +1,6 @@
 /** Who the agent is in a session. Lives in structured state only; nothing is ever read out of prose. */
 import { z } from "zod";
-import { MAX_IDENTITY_NAME_LENGTH, MAX_ID_LENGTH } from "../limits.ts";
+import { MAX_ID_LENGTH, MAX_IDENTITY_NAME_LENGTH } from "../limits.ts";
 
 export const IDENTITY_VERSION = 1;
 

@@ -23,6 +23,8 @@ export function preparePrompt(contract: Contract, notes: string): PreparedPrompt
  */
 export function familyOf(model: string, families: readonly string[]): string {
   const name = model.slice(model.indexOf("/") + 1);
-  const matching = families.filter((family) => name === family || name.startsWith(`${family}-`) || name.startsWith(`${family}.`));
+  const matching = families.filter(
+    (family) => name === family || name.startsWith(`${family}-`) || name.startsWith(`${family}.`),
+  );
   return matching.sort((a, b) => b.length - a.length)[0] ?? PLAIN_FAMILY;
 }

@@ -17,7 +17,10 @@ export function splitSkill(text: string): SkillParts {
   if (at < 0) return { core: text, reference: "" };
   return {
     core: lines.slice(0, at).join("\n").trimEnd(),
-    reference: lines.slice(at + 1).join("\n").trim(),
+    reference: lines
+      .slice(at + 1)
+      .join("\n")
+      .trim(),
   };
 }
 

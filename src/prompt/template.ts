@@ -4,7 +4,13 @@
  */
 
 /** The names prompt files may use. */
-export const TEMPLATE_NAMES = ["agent.name", "agent.description", "identity.name", "identity.id", "project.name"] as const;
+export const TEMPLATE_NAMES = [
+  "agent.name",
+  "agent.description",
+  "identity.name",
+  "identity.id",
+  "project.name",
+] as const;
 
 export type TemplateName = (typeof TEMPLATE_NAMES)[number];
 export type TemplateValues = Readonly<Record<TemplateName, string>>;
@@ -21,19 +27,26 @@ export function expand(template: string, values: TemplateValues): string {
 
 /** Placeholders that no template may contain, with their 1-based line. */
 export function unknownNames(template: string): { name: string; line: number }[] {
-  const found: { name: string; line: number }[] = [];
-  for (const [index, line] of template.split("\n").entries()) {
-    for (const match of line.matchAll(PLACEHOLDER)) {
-      const name = (match[1] ?? "").trim();
-      if (!isTemplateName(name)) found.push({ name, line: index + 1 });
-    }
-  }
-  return found;
+  return placeholders(template).filter(({ name }) => !isTemplateName(name));
+}
+
+/**
+ * All placeholders of a template, in order, with the 1-based line they begin on. Searched in the whole text, as
+ * `expand` does: a line at a time would not see one that is broken over two lines.
+ */
+export function placeholders(template: string): { name: string; line: number }[] {
+  let line = 1;
+  let counted = 0;
+  return [...template.matchAll(PLACEHOLDER)].map((match) => {
+    line += template.slice(counted, match.index).split("\n").length - 1;
+    counted = match.index;
+    return { name: (match[1] ?? "").trim(), line };
+  });
 }
 
 /** Whether a template mentions a name (`{{identity.id}}` makes one contract a session, which the build points out). */
 export function uses(template: string, name: TemplateName): boolean {
-  return [...template.matchAll(PLACEHOLDER)].some((match) => (match[1] ?? "").trim() === name);
+  return placeholders(template).some((placeholder) => placeholder.name === name);
 }
 
 function isTemplateName(name: string): name is TemplateName {

@@ -39,29 +39,31 @@ export function normalizeFile(text: string): string {
   return text
     .replace(/^\uFEFF/, "")
     .replace(/\r\n?/g, "\n")
-    .replace(/^\n+|\s+$/g, "");
+    .replace(/^\n+/, "")
+    .trimEnd();
 }
 
 /**
  * The JSON path of the first string, or object key, in `value` that holds a lone surrogate (SQLite would replace it
- * silently), or `null`. Paths read like `input[0].text`; the root itself is `$`.
+ * silently), or `null`. Paths read like `input[0].text`; the root itself is `$`. Keeps its own stack: a body may be
+ * nested deeper than calls can be.
  */
 export function findLoneSurrogate(value: unknown, path = ""): string | null {
-  if (typeof value === "string") return value.isWellFormed() ? null : path || "$";
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) {
-      const found = findLoneSurrogate(item, `${path}[${index}]`);
-      if (found !== null) return found;
+  const stack = [{ value, path }];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const children: typeof stack = [];
+    if (typeof next.value === "string") {
+      if (!next.value.isWellFormed()) return next.path.toWellFormed() || "$";
+    } else if (Array.isArray(next.value)) {
+      for (const [index, item] of next.value.entries()) children.push({ value: item, path: `${next.path}[${index}]` });
+    } else if (typeof next.value === "object" && next.value !== null) {
+      for (const [key, item] of Object.entries(next.value)) {
+        const at = key === "" ? `${next.path}[""]` : next.path === "" ? key : `${next.path}.${key}`;
+        children.push({ value: key, path: at }, { value: item, path: at });
+      }
     }
-    return null;
-  }
-  if (typeof value === "object" && value !== null) {
-    for (const [key, item] of Object.entries(value)) {
-      const at = path === "" ? key : `${path}.${key}`;
-      if (!key.isWellFormed()) return at.toWellFormed();
-      const found = findLoneSurrogate(item, at);
-      if (found !== null) return found;
-    }
+    // Last in, first out: pushed in reverse, they are looked at in document order. No spread: a call takes only so many.
+    for (const child of children.reverse()) stack.push(child);
   }
   return null;
 }

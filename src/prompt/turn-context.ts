@@ -14,7 +14,7 @@ export interface TextBlock {
 
 export interface TurnContextRequest {
   bundle: PromptBundle;
-  /** `null` when the agent no longer exists: the turn goes on with what is frozen, without reference text. */
+  /** `null` when the agent no longer exists: the turn goes on with what is frozen, without the agent's own texts. */
   agent: AgentDefinition | null;
   identity: Pick<Identity, "id" | "name">;
   level: Level;
@@ -39,22 +39,32 @@ export interface TurnContext {
 /** Compiles a turn's blocks. At least one block always has text: an idle turn is sent too. */
 export function turnContext(request: TurnContextRequest): TurnContext {
   const { bundle, event, notices, input } = request;
-  const values = request.agent === null ? null : templateValues({ ...request, agent: request.agent });
-  const fill = (text: string) => (values === null ? text : expand(text, values));
-  const resume: TextBlock[] = [
-    ...(event === "message" ? [] : [{ type: "event" as const, text: fill(bundle.events[event]) }]),
-    ...notices.map((name) => ({ type: "notice" as const, text: fill(bundle.notices[name]) })),
+  const values = templateValues(request);
+  const turn: TextBlock[] = [
+    ...(event === "message" ? [] : [{ type: "event" as const, text: expand(bundle.events[event], values) }]),
+    ...notices.map((name) => ({ type: "notice" as const, text: expand(bundle.notices[name], values) })),
     ...input.map((text) => ({ type: "text" as const, text })),
   ];
-  return { fresh: [...openingBlocks(request), ...resume], resume };
+  const task = taskBlocks(request);
+  return { fresh: [...openingBlocks(request), ...task, ...turn], resume: [...task, ...turn] };
 }
 
-/** The agent's material for the first turn of an epoch: references, then FIRST.md (main) or TASK.md (sub). */
+/** The agent's material for the first turn of an epoch: references, then FIRST.md (not for subagents). */
 function openingBlocks(request: TurnContextRequest): TextBlock[] {
   const { agent, level } = request;
   if (agent === null) return [];
   const withAgent = { ...request, agent, inputs: { overrides: {}, hookRules: null, ...request.inputs } };
-  const opening = agentText(agent, level === "main" ? "FIRST.md" : "TASK.md", templateValues(withAgent));
   const references = joinBlocks(referenceBlocks(withAgent).map((block) => block.text));
-  return [references, opening].filter((text) => text !== "").map((text) => ({ type: "reference", text }));
+  const first = level === "main" ? agentText(agent, "FIRST.md", templateValues(request)) : "";
+  return reference([references, first]);
+}
+
+/** TASK.md, before every task a subagent is given: each invocation gets it, not only the first. */
+function taskBlocks({ agent, level, input, ...request }: TurnContextRequest): TextBlock[] {
+  if (agent === null || level !== "sub" || input.length === 0) return [];
+  return reference([agentText(agent, "TASK.md", templateValues({ ...request, agent }))]);
+}
+
+function reference(texts: readonly string[]): TextBlock[] {
+  return texts.filter((text) => text !== "").map((text) => ({ type: "reference", text }));
 }
