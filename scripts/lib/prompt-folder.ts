@@ -1,0 +1,127 @@
+/** A prompts folder on disk: lists and reads it, and collects what is wrong. Knows nothing of what the texts mean. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { placeholders, TEMPLATE_NAMES, unknownNames } from "../../src/prompt/template.ts";
+import { byCodeUnits, decodeUtf8, normalizeFile } from "../../src/prompt/text.ts";
+
+/** Something to tell the author. `file` is relative to the prompts folder, with `/`; `line` is 1-based. */
+export interface Remark {
+  file: string;
+  line?: number;
+  message: string;
+}
+
+export interface Entry {
+  name: string;
+  /** Relative to the prompts folder. */
+  path: string;
+  kind: "file" | "folder" | "other";
+}
+
+export interface ReadText {
+  /** As it is bundled: `normalizeFile`. */
+  text: string;
+  /** With LF line ends and otherwise untouched: line numbers are counted here. */
+  raw: string;
+}
+
+export class PromptFolder {
+  readonly problems: Remark[] = [];
+  readonly warnings: Remark[] = [];
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  problem(file: string, message: string, line?: number): void {
+    this.problems.push(line === undefined ? { file, message } : { file, line, message });
+  }
+
+  warn(file: string, message: string, line?: number): void {
+    this.warnings.push(line === undefined ? { file, message } : { file, line, message });
+  }
+
+  /** The entries of a folder in code-unit order, without dotfiles and README.md; none if it does not exist. */
+  list(path: string): Entry[] {
+    const at = join(this.#root, path);
+    if (!statSync(at, { throwIfNoEntry: false })?.isDirectory()) return [];
+    return readdirSync(at)
+      .filter((name) => !name.startsWith(".") && name !== "README.md")
+      .sort(byCodeUnits)
+      .map((name) => {
+        const child = path === "" ? name : `${path}/${name}`;
+        // stat follows links; a dangling one is neither file nor folder.
+        const stat = statSync(join(this.#root, child), { throwIfNoEntry: false });
+        return { name, path: child, kind: stat?.isFile() ? "file" : stat?.isDirectory() ? "folder" : "other" };
+      });
+  }
+
+  /** The entries that are what `accepts` names; every other one is a problem. */
+  expect(path: string, accepts: (entry: Entry) => boolean, known: string): Entry[] {
+    return this.list(path).filter((entry) => {
+      if (accepts(entry)) return true;
+      this.problem(entry.path, `unknown ${entry.kind === "folder" ? "folder" : "file"} (known: ${known})`);
+      return false;
+    });
+  }
+
+  /** A text with its placeholders checked. `null`, with a problem noted, if it cannot be used. */
+  template(path: string): ReadText | null {
+    const read = this.text(path);
+    if (read === null) return null;
+    for (const { name, line } of unknownNames(read.raw)) {
+      this.problem(path, `unknown placeholder {{${name}}} (known: ${TEMPLATE_NAMES.join(", ")})`, line);
+    }
+    return read;
+  }
+
+  /** A template that must have text. */
+  required(path: string): ReadText | null {
+    const read = this.template(path);
+    if (read?.text === "") this.problem(path, "is empty");
+    return read;
+  }
+
+  /** Points out `{{identity.id}}` up to a line: in a contract's text it makes one contract a session. */
+  warnOfIdentityId(path: string, { raw }: ReadText, lastLine = Number.POSITIVE_INFINITY): void {
+    const found = placeholders(raw).find(({ name, line }) => name === "identity.id" && line <= lastLine);
+    if (found === undefined) return;
+    const why = "makes one contract a session, so sessions share no prompt prefix; prefer {{identity.name}}";
+    this.warn(path, `{{identity.id}} ${why}`, found.line);
+  }
+
+  /** A file's text, exact but for BOM and line ends. */
+  text(path: string): ReadText | null {
+    const bytes = this.#bytes(path);
+    if (bytes === null) return null;
+    const decoded = decodeUtf8(bytes);
+    if (decoded === null) {
+      this.problem(path, "is not UTF-8", firstBadLine(bytes));
+      return null;
+    }
+    return { text: normalizeFile(decoded), raw: decoded.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n") };
+  }
+
+  #bytes(path: string): Buffer | null {
+    try {
+      return readFileSync(join(this.#root, path));
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+      this.problem(path, code === "ENOENT" ? "is missing" : `cannot be read (${code})`);
+      return null;
+    }
+  }
+}
+
+/** No UTF-8 sequence holds the byte of a line feed, so lines can be decoded one at a time. */
+function firstBadLine(bytes: Buffer): number {
+  let line = 1;
+  for (let start = 0; start <= bytes.length; line++) {
+    const end = bytes.indexOf(10, start);
+    if (decodeUtf8(bytes.subarray(start, end < 0 ? bytes.length : end)) === null) return line;
+    if (end < 0) break;
+    start = end + 1;
+  }
+  return line;
+}
