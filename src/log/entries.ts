@@ -100,14 +100,16 @@ export interface EntryBodies {
     /** What went wrong, shortened; `null` for a complete answer. */
     error: string | null;
   };
+  /** Messages `from`..`to` are no longer sent: replaced by a summary, or dropped. */
+  compaction: { from: number; to: number; summary: string | null; trigger: "threshold" | "manual" | "budget" };
   clear: Record<never, never>;
   notice: { code: string; text: string };
 }
 
 export type EntryType = keyof EntryBodies;
 
-/** An entry to be written, before it has a `seq`. */
-export type Draft = { [T in EntryType]: { type: T; turn?: string; body: EntryBodies[T] } }[EntryType];
+/** An entry to be written, before it has a `seq`. Messages are written by a call of their own: their id needs it. */
+export type Draft = { [T in Exclude<EntryType, "message">]: { type: T; body: EntryBodies[T] } }[Exclude<EntryType, "message">];
 
 /** A stored entry as its line reads. */
 export type Entry = { [T in EntryType]: { seq: number; ts: string; type: T; turn?: string } & EntryBodies[T] }[EntryType];

@@ -15,7 +15,7 @@ export type EventWithText = Exclude<EventName, "message">;
 export const EVENTS_WITH_TEXT = EVENTS.filter((name): name is EventWithText => name !== "message");
 
 /** One-time remarks to the model. */
-export const NOTICES = ["identity", "memory_resume", "interrupted", "history_seeded", "drift"] as const;
+export const NOTICES = ["identity", "memory_resume", "interrupted", "cancelled", "history_seeded", "drift"] as const;
 export type NoticeName = (typeof NOTICES)[number];
 
 export interface PromptBundle {

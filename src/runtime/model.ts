@@ -1,0 +1,152 @@
+/** One provider request: send the exact bytes, decode the answer as it comes, say how it ended. Knows no session. */
+import type { ErrorCode } from "../errors.ts";
+import { MAX_ANSWER_BYTES, MAX_PROVIDER_ERROR_BYTES, PROVIDER_SILENT_MS } from "../limits.ts";
+import type { Usage } from "../log/entries.ts";
+import { byteLength } from "../prompt/text.ts";
+import type { WireEvent } from "../wire/wire.ts";
+import type { Provider } from "./providers.ts";
+
+export interface CallOutcome {
+  /** `null` = the model finished by itself. */
+  failure: Extract<
+    ErrorCode,
+    "provider_rejected" | "provider_unavailable" | "provider_timeout" | "incomplete" | "context_overflow"
+  > | null;
+  /** The provider's own stop reason, if it gave one. */
+  finish: string | null;
+  usage: Usage | null;
+  /** HTTP status, `null` when no response came. */
+  status: number | null;
+  /** For the log: what went wrong. */
+  error: string | null;
+}
+
+/** Refusals worth another try later; the rest of 4xx is the request's own fault. */
+const BUSY = new Set([408, 429, 500, 502, 503, 504, 529]);
+
+export interface CallOptions {
+  signal: AbortSignal;
+  /** Every piece of the answer's text, at once. */
+  onText(text: string): void;
+}
+
+/** Sends `body` once. Never throws: every way this can end is an outcome. */
+export async function callModel(provider: Provider, body: Uint8Array, options: CallOptions): Promise<CallOutcome> {
+  const silence = new SilenceTimer(options.signal);
+  const seen: Pick<CallOutcome, "finish" | "usage" | "status"> = { finish: null, usage: null, status: null };
+  const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({ ...seen, failure, error });
+  try {
+    const response = await provider.fetch(provider.url, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "text/event-stream", ...provider.headers },
+      body,
+      signal: silence.signal,
+    });
+    seen.status = response.status;
+    if (!response.ok || response.body === null) {
+      const text = await readStart(response);
+      return failed(refusal(response.status, text), text || `status ${response.status}`);
+    }
+    return await readAnswer(response.body, provider, options, silence, seen);
+  } catch (error) {
+    if (silence.expired) return failed("provider_timeout", `silent for ${PROVIDER_SILENT_MS} ms`);
+    const message = error instanceof Error ? error.message : String(error);
+    return failed(seen.status === null ? "provider_unavailable" : "incomplete", message);
+  } finally {
+    silence.stop();
+  }
+}
+
+async function readAnswer(
+  body: ReadableStream<Uint8Array>,
+  provider: Provider,
+  options: CallOptions,
+  silence: SilenceTimer,
+  seen: Pick<CallOutcome, "finish" | "usage" | "status">,
+): Promise<CallOutcome> {
+  const decoder = provider.wire.decoder();
+  let bytes = 0;
+  let error: string | null = null;
+  const take = (events: WireEvent[]) => {
+    for (const event of events) {
+      if (event.type === "usage") seen.usage = event.usage;
+      else if (event.type === "finish") seen.finish ??= event.reason;
+      else if (event.type === "error") error ??= event.message;
+      else {
+        bytes += byteLength(event.text);
+        if (bytes > MAX_ANSWER_BYTES) error ??= `the answer is longer than ${MAX_ANSWER_BYTES} bytes`;
+        else options.onText(event.text);
+      }
+    }
+  };
+  const reader = body.getReader();
+  try {
+    while (error === null) {
+      const { done, value } = await reader.read();
+      silence.heard();
+      if (done) break;
+      take(decoder.push(value));
+    }
+  } catch (cause) {
+    // Cut after the terminal event the answer is whole; only what follows it (usage) is lost.
+    if (seen.finish === null) throw cause;
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+  take(decoder.end());
+  if (error !== null) return { ...seen, failure: "incomplete", error };
+  if (seen.finish === null) return { ...seen, failure: "incomplete", error: "the stream ended without its terminal event" };
+  if (seen.finish !== "stop") return { ...seen, failure: "incomplete", error: `stopped by ${seen.finish}` };
+  return { ...seen, failure: null, error: null };
+}
+
+/** Which failure a refused request is. OpenAI's code for a request that is too long gets its own. */
+function refusal(status: number, body: string): NonNullable<CallOutcome["failure"]> {
+  if (BUSY.has(status)) return "provider_unavailable";
+  return body.includes('"context_length_exceeded"') ? "context_overflow" : "provider_rejected";
+}
+
+/** The first bytes of an error body as text; the rest is not read. */
+async function readStart(response: Response): Promise<string> {
+  if (response.body === null) return "";
+  const decoder = new TextDecoder();
+  const reader = response.body.getReader();
+  let text = "";
+  try {
+    while (text.length < MAX_PROVIDER_ERROR_BYTES) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value, { stream: true });
+    }
+  } catch {
+    // What was read of a torn error body still says more than nothing.
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+  return text.slice(0, MAX_PROVIDER_ERROR_BYTES).toWellFormed();
+}
+
+/** Aborts when nothing has been heard for too long, or when the caller aborts. */
+class SilenceTimer {
+  readonly #abort = new AbortController();
+  readonly signal: AbortSignal;
+  expired = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(outer: AbortSignal) {
+    this.signal = AbortSignal.any([outer, this.#abort.signal]);
+    this.heard();
+  }
+
+  heard(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.expired = true;
+      this.#abort.abort();
+    }, PROVIDER_SILENT_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}

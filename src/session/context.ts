@@ -1,0 +1,66 @@
+/** What every part of `session/` works with: the tables, the outside, and what is kept in memory between calls. */
+import type { AgentDefinition } from "../prompt/agent.ts";
+import type { PromptBundle } from "../prompt/sources.ts";
+import type { ProviderEnv } from "../runtime/providers.ts";
+import type { Snapshots } from "../snapshot/snapshots.ts";
+import type { HistoryItem } from "../turn/history.ts";
+import type { Lane } from "./lane.ts";
+import type { LiveTurn } from "./live.ts";
+import type { SessionRow } from "./rows.ts";
+import type { Store } from "./store.ts";
+
+export interface SessionEnv extends ProviderEnv {
+  DEFAULT_MODEL?: string;
+  DEV_PRINCIPAL?: string;
+}
+
+/**
+ * Read from storage once, then reused while nothing durable changed. Every durable change goes through the function
+ * that writes it and updates this in the same tick; a failed transaction drops all of it.
+ */
+export interface Memory {
+  /** The prepared prompt in use, verified against its hash. */
+  prompt: string | null;
+  /** Messages from `historyFrom` on. */
+  history: HistoryItem[] | null;
+  /** Whether this instance has compared the live sources with the frozen contract of this epoch. */
+  driftChecked: boolean;
+  /** A commit failed: waiting turns are left alone until the alarm or the next call looks again. */
+  stalled: boolean;
+  /** How often prompt text was restored: tests assert that it stays put while nothing changes. */
+  restores: number;
+}
+
+export interface SessionContext {
+  store: Store;
+  snapshots: Snapshots;
+  bundle: PromptBundle;
+  env: SessionEnv;
+  memory: Memory;
+  lane: Lane;
+  /** Attempts that run in this instance: what tells a live one from a dead one. */
+  live: Map<number, LiveTurn>;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Lower-case hex of that many random bytes. */
+  randomHex(bytes: number): string;
+  /** Keeps the object alive for work that no request waits for. */
+  background(work: Promise<unknown>): void;
+  /** Sets the object's alarm to the earliest due job. */
+  arm(): void;
+}
+
+export function isoTime(ctx: SessionContext): string {
+  return new Date(ctx.now()).toISOString();
+}
+
+export function findAgent(ctx: SessionContext, name: string): AgentDefinition | null {
+  return Object.hasOwn(ctx.bundle.agents, name) ? ctx.bundle.agents[name]! : null;
+}
+
+/** The session's row. Every caller runs behind the check that there is a session. */
+export function sessionRow(ctx: SessionContext): SessionRow {
+  const row = ctx.store.session();
+  if (row === null) throw new Error("no session here");
+  return row;
+}

@@ -1,0 +1,193 @@
+/**
+ * Freezing: when a session's contract is compiled, stored and exchanged. Everything here happens at a boundary between
+ * turns; ordinary resume never comes through.
+ */
+import { fail, ok, type Result } from "../errors.ts";
+import { OUTBOX_RETRY_MS } from "../limits.ts";
+import type { EntryBodies } from "../log/entries.ts";
+import type { AgentDefinition } from "../prompt/agent.ts";
+import { type CompiledContract, compileContract, type ContractInputs, type Level, type Project } from "../prompt/contract.ts";
+import { contractText, fingerprintHex } from "../prompt/fingerprint.ts";
+import type { Identity } from "../prompt/identity.ts";
+import { type PreparedPrompt, preparePrompt } from "../prompt/prepare.ts";
+import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { schedule } from "./due.ts";
+import { askHook } from "./hook.ts";
+import type { SessionRow } from "./rows.ts";
+
+/** A contract and its prepared prompt, compiled and hashed but not yet stored. */
+export interface FreshContract {
+  compiled: CompiledContract;
+  prepared: PreparedPrompt;
+  inputs: ContractInputs;
+  /** Why the hook's rules are missing, when they are and may be. */
+  hookFailure: string | null;
+}
+
+export interface CompileOptions {
+  agent: AgentDefinition;
+  identity: Identity;
+  level: Level;
+  family: string;
+  overrides: ContractInputs["overrides"];
+  project: Project | null;
+}
+
+/** Compiles from today's sources, asking the hook. Fails only with the hook of an agent that requires it. */
+export async function compileFresh(ctx: SessionContext, options: CompileOptions): Promise<Result<FreshContract>> {
+  const { agent, identity, level, overrides, project } = options;
+  let hookRules: string | null = null;
+  let hookFailure: string | null = null;
+  const { hook } = agent.config;
+  // A developer override replaces the agent's own text of that slot, the hook's rules included.
+  if (hook !== undefined && overrides.developer === undefined) {
+    const question = { agent: agent.name, identity: { id: identity.id, name: identity.name }, project };
+    const answer = await askHook(hook, question, ctx.env.DEV_PRINCIPAL === "1");
+    if (answer.ok) hookRules = answer.value;
+    else if (hook.required) return answer;
+    else hookFailure = answer.error.detail;
+  }
+  const inputs = { overrides, project, hookRules };
+  const compiled = compileContract({ bundle: ctx.bundle, agent, identity, level, inputs });
+  const prepared = preparePrompt(compiled.contract, modelNotes(ctx, options.family));
+  return ok({ compiled, prepared, inputs, hookFailure });
+}
+
+/** The notes for a model family, `""` for one without. */
+export function modelNotes(ctx: SessionContext, family: string): string {
+  return ctx.bundle.models[family] ?? "";
+}
+
+/** Writes a contract and its prompt for an epoch: texts, outbox and log. Inside the caller's transaction. */
+export function writeContract(
+  ctx: SessionContext,
+  row: Pick<SessionRow, "tenant" | "family" | "level">,
+  epoch: number,
+  reason: EntryBodies["contract"]["reason"],
+  fresh: FreshContract,
+): void {
+  const { store } = ctx;
+  const { compiled, prepared } = fresh;
+  keepText(ctx, row.tenant, "contract", fingerprintHex(compiled.fingerprint), contractText(compiled.contract));
+  keepText(ctx, row.tenant, "prompt", prepared.sha256, prepared.text);
+  store.insertPrepared(epoch, row.family, row.level, prepared.sha256);
+  store.putBlob("inputs", JSON.stringify(fresh.inputs));
+  const body = { fingerprint: compiled.fingerprint, epoch, reason, sources: compiled.sources };
+  store.append(isoTime(ctx), { type: "contract", body });
+  if (fresh.hookFailure !== null) notice(ctx, "hook_failed", `${fresh.hookFailure} Its rules are missing.`);
+}
+
+export function notice(ctx: SessionContext, code: string, text: string, turn: number | null = null): void {
+  ctx.store.append(isoTime(ctx), { type: "notice", body: { code, text } }, turn);
+}
+
+/** What a caller says about the instructions: absent = keep, a text = this (`""` = none), `null` = the agent's own. */
+export interface InstructionChange {
+  instructions?: { base?: string | null | undefined; developer?: string | null | undefined } | undefined;
+  project?: Project | null | undefined;
+}
+
+/** Adopts the agent's current sources. The same fingerprint changes nothing; another one begins an epoch. */
+export async function refreshContract(
+  ctx: SessionContext,
+  reason: "refresh" | "follow",
+  change: InstructionChange,
+): Promise<Result<void>> {
+  const fresh = await recompile(ctx, change);
+  if (!fresh.ok) return fresh;
+  const row = sessionRow(ctx);
+  const same = fresh.value.compiled.fingerprint === row.fingerprint;
+  ctx.store.transaction(() => {
+    if (same) ctx.store.putBlob("inputs", JSON.stringify(fresh.value.inputs));
+    else beginEpoch(ctx, reason, fresh.value, {});
+  });
+  if (same) ctx.memory.driftChecked = false;
+  else adopt(ctx, fresh.value.prepared.text);
+  return ok(undefined);
+}
+
+/** Cuts the history off, resets the frozen state, keeps identity, overrides and project. Always a new epoch. */
+export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
+  const fresh = await recompile(ctx, {});
+  if (!fresh.ok) return fresh;
+  ctx.store.transaction(() => {
+    const seq = ctx.store.append(isoTime(ctx), { type: "clear", body: {} });
+    beginEpoch(ctx, "clear", fresh.value, { messagesFrom: seq + 1, historyFrom: seq + 1, messageCount: 0 });
+  });
+  adopt(ctx, fresh.value.prepared.text);
+  ctx.memory.history = [];
+  return ok(undefined);
+}
+
+async function recompile(ctx: SessionContext, change: InstructionChange): Promise<Result<FreshContract>> {
+  const row = sessionRow(ctx);
+  const agent = findAgent(ctx, row.agent);
+  if (agent === null) {
+    return fail("invalid_request", `The agent ${row.agent} no longer exists, so its sources cannot be adopted.`, {
+      errors: [{ path: "agent", message: "no longer exists" }],
+    });
+  }
+  const stored = storedInputs(ctx);
+  const overrides = applyOverrides(stored.overrides, change.instructions);
+  const project = change.project === undefined ? stored.project : change.project;
+  const { identity, level, family } = row;
+  return compileFresh(ctx, { agent, identity, level, family, overrides, project });
+}
+
+function beginEpoch(
+  ctx: SessionContext,
+  reason: "refresh" | "follow" | "clear",
+  fresh: FreshContract,
+  change: Partial<SessionRow>,
+): void {
+  const row = sessionRow(ctx);
+  const agent = findAgent(ctx, row.agent)!;
+  const epoch = row.epoch + 1;
+  writeContract(ctx, row, epoch, reason, fresh);
+  ctx.store.updateSession({
+    ...change,
+    epoch,
+    agentVersion: agent.version,
+    policy: agent.config.instructions,
+    fingerprint: fresh.compiled.fingerprint,
+    sources: fresh.compiled.sources,
+    promptSha256: fresh.prepared.sha256,
+    drift: null,
+    openingTurn: null,
+    updatedAt: isoTime(ctx),
+  });
+}
+
+/** After the commit: the new prompt is the one in use, and drift is to be compared again. */
+function adopt(ctx: SessionContext, prompt: string): void {
+  ctx.memory.prompt = prompt;
+  ctx.memory.driftChecked = false;
+}
+
+/** The caller's part of the contract, as it was frozen. */
+export function storedInputs(ctx: SessionContext): ContractInputs {
+  const text = ctx.store.blob("inputs");
+  return text === null ? { overrides: {}, project: null, hookRules: null } : JSON.parse(text);
+}
+
+/** The three readings of an override; see `InstructionChange`. */
+export function applyOverrides(
+  stored: ContractInputs["overrides"],
+  change: InstructionChange["instructions"],
+): ContractInputs["overrides"] {
+  const result = { ...stored };
+  for (const slot of ["base", "developer"] as const) {
+    const value = change?.[slot];
+    if (value === null) delete result[slot];
+    else if (value !== undefined) result[slot] = value;
+  }
+  return result;
+}
+
+function keepText(ctx: SessionContext, tenant: string, kind: SnapshotKind, sha256: string, text: string): void {
+  ctx.store.putBlob(`${kind}:${sha256}`, text);
+  if (ctx.snapshots.isStored({ tenant, kind, sha256 })) return;
+  ctx.store.addToOutbox({ kind, sha256 });
+  schedule(ctx, "outbox", ctx.now() + OUTBOX_RETRY_MS); // it is sent at once; the job is for when that fails
+}

@@ -1,0 +1,119 @@
+/** A session's first moment: who it is, what it is told, and both committed before anything else can happen. */
+import { fail, ok, type Result } from "../errors.ts";
+import { LOG_VERSION } from "../log/entries.ts";
+import type { AgentDefinition } from "../prompt/agent.ts";
+import type { Project } from "../prompt/contract.ts";
+import { conflicts, createIdentity, type IdentityInput } from "../prompt/identity.ts";
+import { familyOf } from "../prompt/prepare.ts";
+import { DEFAULT_MODEL, findProvider } from "../runtime/providers.ts";
+import { findAgent, isoTime, type SessionContext } from "./context.ts";
+import { applyOverrides, compileFresh, type FreshContract, type InstructionChange, writeContract } from "./contract.ts";
+import type { SessionRow } from "./rows.ts";
+
+/** A create request, already validated; `tenant` and `id` are the object's own name. */
+export interface CreateRequest {
+  tenant: string;
+  id: string;
+  agent: string;
+  identity?: IdentityInput | undefined;
+  instructions?: InstructionChange["instructions"];
+  project?: Project | undefined;
+  model?: string | undefined;
+  metadata?: object | undefined;
+}
+
+/** Creates the session, or finds the one that is there. Says which. */
+export async function createSession(ctx: SessionContext, request: CreateRequest): Promise<Result<"created" | "existing">> {
+  const existing = ctx.store.session();
+  if (existing !== null) return sameSession(existing, request);
+
+  const agent = findAgent(ctx, request.agent);
+  if (agent === null) return unknownAgent(ctx, request.agent);
+  const model = request.model ?? agent.config.model ?? ctx.env.DEFAULT_MODEL ?? DEFAULT_MODEL;
+  const provider = findProvider(model, ctx.env);
+  if (!provider.ok) return provider;
+
+  const identity = createIdentity(request.identity, agent.name, `agent-${ctx.randomHex(8)}`);
+  const family = familyOf(model, Object.keys(ctx.bundle.models));
+  const overrides = applyOverrides({}, request.instructions);
+  const project = request.project ?? null;
+  const fresh = await compileFresh(ctx, { agent, identity, level: "main", family, overrides, project });
+  if (!fresh.ok) return fresh;
+
+  // Another request may have created it while the hook was asked.
+  const created = ctx.store.session();
+  if (created !== null) return sameSession(created, request);
+  const row = newRow(ctx, request, agent, { identity, model, family, fresh: fresh.value });
+  ctx.store.transaction(() => {
+    ctx.store.migrate();
+    ctx.store.insertSession(row);
+    writeOpening(ctx, row, fresh.value);
+  });
+  ctx.memory.prompt = fresh.value.prepared.text;
+  ctx.memory.history = [];
+  ctx.memory.driftChecked = true;
+  return ok("created");
+}
+
+/** What an existing session answers to being created again. Other fields are ignored; they show as drift if they differ. */
+function sameSession(row: SessionRow, request: CreateRequest): Result<"existing"> {
+  if (row.agent !== request.agent) {
+    return fail("session_exists", `The session ${request.id} exists with the agent ${row.agent}.`);
+  }
+  if (conflicts(row.identity, request.identity)) {
+    return fail("identity_conflict", `The session ${request.id} has another identity; nothing was changed.`);
+  }
+  return ok("existing");
+}
+
+function unknownAgent(ctx: SessionContext, name: string) {
+  const known = Object.keys(ctx.bundle.agents).join(", ");
+  const message = `unknown agent ${JSON.stringify(name.slice(0, 80))}; known: ${known}`;
+  return fail("invalid_request", message, { errors: [{ path: "agent", message }] });
+}
+
+function newRow(
+  ctx: SessionContext,
+  request: CreateRequest,
+  agent: AgentDefinition,
+  made: Pick<SessionRow, "identity" | "model" | "family"> & { fresh: FreshContract },
+): SessionRow {
+  const { compiled, prepared } = made.fresh;
+  const now = isoTime(ctx);
+  return {
+    tenant: request.tenant,
+    name: request.id,
+    agent: agent.name,
+    agentVersion: agent.version,
+    level: "main",
+    parent: null,
+    identity: made.identity,
+    policy: agent.config.instructions,
+    model: made.model,
+    family: made.family,
+    metadata: { ...request.metadata },
+    epoch: 1,
+    fingerprint: compiled.fingerprint,
+    sources: compiled.sources,
+    promptSha256: prepared.sha256,
+    loggedPrompt: null,
+    drift: null,
+    messagesFrom: 1,
+    historyFrom: 1,
+    messageCount: 0,
+    endedThrough: 0,
+    lastTurn: null,
+    lastState: null,
+    openingTurn: null,
+    createdAt: now,
+    updatedAt: now,
+  };
+}
+
+function writeOpening(ctx: SessionContext, row: SessionRow, fresh: FreshContract): void {
+  const { name: id, agent, agentVersion, level, parent, createdAt } = row;
+  const header = { version: LOG_VERSION, id, agent, agentVersion, level, parent, createdAt } as const;
+  ctx.store.append(createdAt, { type: "session", body: header });
+  ctx.store.append(createdAt, { type: "identity", body: { identity: row.identity } });
+  writeContract(ctx, row, 1, "initial", fresh);
+}

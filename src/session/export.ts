@@ -1,0 +1,66 @@
+/** The session's log as JSONL, streamed: memory does not grow with it. Texts are inlined before their first use. */
+import { EXPORT_PAGE_ROWS } from "../limits.ts";
+import type { EntryBodies } from "../log/entries.ts";
+import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
+import { fingerprintHex } from "../prompt/fingerprint.ts";
+import { sha256Hex } from "../prompt/hash.ts";
+import { utf8 } from "../prompt/text.ts";
+import { createHash } from "node:crypto";
+import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import type { SessionContext } from "./context.ts";
+import { type LogRow, turnId } from "./rows.ts";
+
+/** Everything up to now; entries written while it is read are left for the next export. */
+export function exportLog(ctx: SessionContext): ReadableStream<Uint8Array> {
+  const pages = readPages(ctx, ctx.store.nextSeq());
+  return new ReadableStream({
+    type: "bytes",
+    async pull(controller) {
+      const { done, value } = pages.next();
+      if (!done) return controller.enqueue(utf8(value));
+      controller.close();
+      controller.byobRequest?.respond(0);
+    },
+  });
+}
+
+function* readPages(ctx: SessionContext, to: number): Generator<string, undefined> {
+  const hash = createHash("sha256");
+  const inlined = new Set<string>();
+  let lines = 0;
+  for (let from = 1; from < to; ) {
+    const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS);
+    const page = rows.flatMap((row) => [...snapshotsOf(ctx, row, inlined), lineOf(row)]);
+    if (rows.length === 0) break;
+    const text = page.join("");
+    hash.update(text);
+    lines += page.length;
+    from = rows.at(-1)!.seq + 1;
+    yield text;
+  }
+  yield endLine({ entries: lines, sha256: hash.digest("hex") });
+}
+
+function lineOf(row: LogRow): string {
+  return entryLine({ ...row, turn: row.turn === null ? null : turnId(row.turn) });
+}
+
+/** The text an entry names, the first time it is named. One that is damaged is left out, never replaced. */
+function snapshotsOf(ctx: SessionContext, row: LogRow, inlined: Set<string>): string[] {
+  const named = namedText(row);
+  if (named === null) return [];
+  const key = `${named.kind}:${named.sha256}`;
+  if (inlined.has(key)) return [];
+  inlined.add(key);
+  const text = ctx.store.blob(key);
+  return text !== null && sha256Hex(text) === named.sha256 ? [snapshotLine({ ...named, text })] : [];
+}
+
+function namedText(row: LogRow): { kind: SnapshotKind; sha256: string } | null {
+  if (row.type === "contract") {
+    const body = JSON.parse(row.body) as EntryBodies["contract"];
+    return { kind: "contract", sha256: fingerprintHex(body.fingerprint) };
+  }
+  if (row.type === "prompt") return { kind: "prompt", sha256: (JSON.parse(row.body) as EntryBodies["prompt"]).sha256 };
+  return null;
+}

@@ -1,0 +1,70 @@
+/** The prompt hook: an agent's own service that adds rules when a contract is compiled. Its answer is frozen with it. */
+import { z } from "zod";
+import { fail, ok, type Result } from "../errors.ts";
+import { MAX_HOOK_BYTES } from "../limits.ts";
+import { type AgentDefinition, isLoopback } from "../prompt/agent.ts";
+import type { Project } from "../prompt/contract.ts";
+import type { Identity } from "../prompt/identity.ts";
+import { decodeUtf8 } from "../prompt/text.ts";
+
+const HookAnswer = z.object({ rules: z.string().refine((rules) => rules.isWellFormed(), "has a lone surrogate") });
+
+/** What a hook is told. Never temporary text, never messages. */
+export interface HookQuestion {
+  agent: string;
+  identity: Pick<Identity, "id" | "name">;
+  project: Project | null;
+}
+
+/** Asks once. Every failure is `hook_failed`; whether that matters is the agent's `required`. */
+export async function askHook(
+  hook: NonNullable<AgentDefinition["config"]["hook"]>,
+  question: HookQuestion,
+  allowLoopback: boolean,
+): Promise<Result<string>> {
+  const url = new URL(hook.url);
+  if (url.protocol !== "https:" && !(allowLoopback && isLoopback(url.hostname))) {
+    return failed("its URL is not https");
+  }
+  try {
+    const response = await fetch(hook.url, {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": "application/json", accept: "application/json" },
+      body: JSON.stringify(question),
+      signal: AbortSignal.timeout(hook.timeoutMs),
+    });
+    if (!response.ok) return failed(`it answered ${response.status}`);
+    const bytes = await readAtMost(response, MAX_HOOK_BYTES);
+    if (bytes === null) return failed(`its answer is longer than ${MAX_HOOK_BYTES} bytes`);
+    const text = decodeUtf8(bytes);
+    const answer = HookAnswer.safeParse(text === null ? null : parseJson(text));
+    return answer.success ? ok(answer.data.rules) : failed('its answer is not {"rules": "…"}');
+  } catch (error) {
+    const timedOut = error instanceof DOMException && error.name === "TimeoutError";
+    return failed(timedOut ? `no answer within ${hook.timeoutMs} ms` : "it could not be reached");
+  }
+}
+
+function failed(why: string) {
+  return fail("hook_failed", `The agent's prompt hook failed: ${why}.`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+async function readAtMost(response: Response, limit: number): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > limit) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,140 @@
+/**
+ * A turn while somebody may be watching: the text so far, and the events readers see. Readers read from the shared text
+ * at their own pace, so a slow or absent one costs nothing and a run never waits for any of them.
+ */
+import { STREAM_KEEPALIVE_MS } from "../limits.ts";
+import type { Usage } from "../log/entries.ts";
+import { utf8 } from "../prompt/text.ts";
+import { isSettled, type TurnState } from "../turn/table.ts";
+import { turnId } from "./rows.ts";
+
+export interface TurnView {
+  n: number;
+  state: TurnState;
+  attempt: number;
+  reason: string | null;
+  /** The answer so far, or whole. */
+  text: string;
+  /** Id of the stored answer, once there is one. */
+  message: string | null;
+  usage: Usage | null;
+}
+
+export class LiveTurn {
+  readonly view: TurnView;
+  /** Aborted by cancel: the provider fetch closes. */
+  readonly abort = new AbortController();
+  readonly #wake = new Set<() => void>();
+
+  constructor(view: TurnView) {
+    this.view = view;
+  }
+
+  update(change: Partial<TurnView>): void {
+    Object.assign(this.view, change);
+    for (const wake of this.#wake) wake();
+    this.#wake.clear();
+  }
+
+  append(text: string): void {
+    this.update({ text: this.view.text + text, state: "streaming" });
+  }
+
+  get settled(): boolean {
+    return isSettled(this.view.state);
+  }
+
+  /** Resolves at the next change, or after `ms`; says which. */
+  changed(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+      const timer = setTimeout(() => {
+        this.#wake.delete(wake);
+        resolve(false);
+      }, ms);
+      this.#wake.add(wake);
+    });
+  }
+
+  /** Waits until the turn is settled, at most `ms`. */
+  async settle(ms: number): Promise<void> {
+    const deadline = Date.now() + ms;
+    while (!this.settled) {
+      const left = deadline - Date.now();
+      if (left <= 0 || !(await this.changed(left))) return;
+    }
+  }
+}
+
+/** Where a reader is: characters of the attempt's text it has. As an SSE id: `attempt.offset`. */
+export interface Cursor {
+  attempt: number;
+  offset: number;
+}
+
+export function parseCursor(text: string): Cursor | null {
+  const match = /^(\d{1,9})\.(\d{1,9})$/.exec(text);
+  return match === null ? null : { attempt: Number(match[1]), offset: Number(match[2]) };
+}
+
+/**
+ * The turn's event stream from a cursor (`null` = the start), as bytes. The cursor counts characters of the answer, so
+ * it is good for as long as the answer is, also after a restart. A client that goes away only ends this stream.
+ */
+export function eventStream(live: LiveTurn, from: Cursor | null): ReadableStream<Uint8Array> {
+  const events = readEvents(live, from);
+  return new ReadableStream({
+    type: "bytes",
+    async pull(controller) {
+      const { done, value } = await events.next();
+      if (!done) return controller.enqueue(utf8(value));
+      controller.close();
+      controller.byobRequest?.respond(0);
+    },
+    async cancel() {
+      await events.return(undefined);
+    },
+  });
+}
+
+async function* readEvents(live: LiveTurn, from: Cursor | null): AsyncGenerator<string, undefined> {
+  const { view } = live;
+  let { attempt, state } = view;
+  let offset = from === null || from.attempt !== attempt ? 0 : sound(view.text, from.offset);
+  const event = (name: string, data: object) =>
+    `event: ${name}\nid: ${attempt}.${offset}\ndata: ${JSON.stringify(data)}\n\n`;
+  const turn = () => event("turn", { turn: turnId(view.n), state: view.state, attempt, reason: view.reason });
+
+  yield turn();
+  if (from !== null && from.attempt !== attempt && from.offset > 0) yield event("reset", {});
+  for (;;) {
+    if (view.attempt !== attempt) {
+      ({ attempt } = view);
+      const had = offset > 0;
+      offset = 0;
+      if (had) yield event("reset", {});
+    }
+    if (view.state !== state && !live.settled) {
+      ({ state } = view);
+      yield turn();
+    }
+    if (offset < view.text.length) {
+      const text = view.text.slice(offset);
+      offset = view.text.length;
+      yield event("delta", { text });
+    }
+    if (live.settled) break;
+    if (offset === view.text.length && !(await live.changed(STREAM_KEEPALIVE_MS))) yield ": still here\n\n";
+  }
+  if (view.state === "completed") yield event("message", { id: view.message, text: view.text });
+  yield event("end", { state: view.state, reason: view.reason, usage: view.usage });
+}
+
+/** An offset inside the text and not inside a surrogate pair; one beyond the end counts as the end. */
+function sound(text: string, offset: number): number {
+  if (offset >= text.length) return text.length;
+  return (text.charCodeAt(offset) & 0xfc00) === 0xdc00 ? offset - 1 : offset;
+}

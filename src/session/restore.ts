@@ -1,0 +1,68 @@
+/**
+ * After a cold start: the prepared prompt comes back from storage, verified, before any provider is called. It is never
+ * rebuilt from today's sources: what cannot be restored stops the turn.
+ */
+import { fail, ok, type Result } from "../errors.ts";
+import { messageTokens, type HistoryItem } from "../turn/history.ts";
+import { sha256Hex } from "../prompt/hash.ts";
+import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import { type SessionContext, sessionRow } from "./context.ts";
+import { notice } from "./contract.ts";
+import type { MessageRow } from "./rows.ts";
+
+/** The prompt in use, from memory or from SQLite, without leaving the tick; `null` when it must be healed first. */
+export function loadPrompt(ctx: SessionContext): string | null {
+  if (ctx.memory.prompt === null) {
+    const { promptSha256 } = sessionRow(ctx);
+    ctx.memory.prompt = localText(ctx, "prompt", promptSha256);
+    ctx.memory.restores += 1;
+  }
+  return ctx.memory.prompt;
+}
+
+/** A text this session relies on: the SQLite copy, else R2's, each checked against its hash; healed if it was bad. */
+export async function restoreText(ctx: SessionContext, kind: SnapshotKind, sha256: string): Promise<Result<string>> {
+  const local = localText(ctx, kind, sha256);
+  if (local !== null) return ok(local);
+  let stored: string | null = null;
+  try {
+    stored = await ctx.snapshots.get({ tenant: sessionRow(ctx).tenant, kind, sha256 });
+  } catch {
+    return fail("prompt_unavailable", `The session's ${kind} text is damaged here, and its copy in R2 cannot be read now.`);
+  }
+  if (stored === null) {
+    return fail("prompt_unavailable", `The session's ${kind} text is absent or damaged, here and in R2.`);
+  }
+  const text = stored;
+  ctx.store.transaction(() => {
+    ctx.store.putBlob(`${kind}:${sha256}`, text);
+    notice(ctx, "prompt_healed", `The ${kind} text ${sha256} was absent or damaged here and was restored from R2.`);
+  });
+  return ok(text);
+}
+
+/** Makes the prompt in use available, healing it if it must be. */
+export async function restorePrompt(ctx: SessionContext): Promise<Result<string>> {
+  const loaded = loadPrompt(ctx);
+  if (loaded !== null) return ok(loaded);
+  const { promptSha256 } = sessionRow(ctx);
+  const restored = await restoreText(ctx, "prompt", promptSha256);
+  if (restored.ok && sessionRow(ctx).promptSha256 === promptSha256) ctx.memory.prompt = restored.value;
+  return restored;
+}
+
+/** The messages later requests may carry, read once an instance. */
+export function loadHistory(ctx: SessionContext): HistoryItem[] {
+  ctx.memory.history ??= ctx.store.history(sessionRow(ctx).historyFrom).map(historyItem);
+  return ctx.memory.history;
+}
+
+export function historyItem(row: Pick<MessageRow, "seq" | "turn" | "role" | "content" | "hidden">): HistoryItem {
+  const { seq, turn, role, content, hidden } = row;
+  return { seq, turn, role, content, hidden, tokens: messageTokens(content) };
+}
+
+function localText(ctx: SessionContext, kind: SnapshotKind, sha256: string): string | null {
+  const text = ctx.store.blob(`${kind}:${sha256}`);
+  return text !== null && sha256Hex(text) === sha256 ? text : null;
+}

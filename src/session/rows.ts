@@ -1,0 +1,115 @@
+/** The rows of a session's tables, as the rest of `session/` sees them: typed, JSON columns parsed. */
+import type { Block, Role, TemporaryText, Usage } from "../log/entries.ts";
+import type { BlockRef, Level } from "../prompt/contract.ts";
+import type { Identity } from "../prompt/identity.ts";
+import type { EventName } from "../prompt/sources.ts";
+import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import type { StoredState } from "../turn/table.ts";
+
+export interface SessionRow {
+  tenant: string;
+  /** The session's id, as the API shows it. */
+  name: string;
+  agent: string;
+  agentVersion: string;
+  level: Level;
+  parent: string | null;
+  identity: Identity;
+  policy: "frozen" | "follow";
+  model: string;
+  /** The family of `model`, kept with it so that a deploy cannot move a running epoch to other notes. */
+  family: string;
+  metadata: Record<string, unknown>;
+  epoch: number;
+  fingerprint: string;
+  sources: BlockRef[];
+  promptSha256: string;
+  /** The prompt the log's latest `prompt` entry names. */
+  loggedPrompt: string | null;
+  /** The newest candidate seen; `current` is false once the sources went back. */
+  drift: { candidate: string; since: string; current: boolean } | null;
+  /** First message `seq` of the current conversation (moved by clear). */
+  messagesFrom: number;
+  /** First message `seq` that requests may carry (moved by compaction and clear). */
+  historyFrom: number;
+  messageCount: number;
+  /** Turns up to this one are settled: looking for live ones starts after it. */
+  endedThrough: number;
+  /** The newest turn that was ever dispatched, once it is settled, and its state. */
+  lastTurn: number | null;
+  lastState: StoredState | null;
+  /** The turn whose user message carries this epoch's reference and first-turn material. */
+  openingTurn: number | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface TurnRow {
+  n: number;
+  state: StoredState;
+  event: EventName;
+  /** Tries dispatched so far; 0 while the first one waits. */
+  attempt: number;
+  reason: string | null;
+  /** The caller's texts, until the user entry holds them. */
+  input: string[] | null;
+  temporary: TemporaryText[];
+  userSeq: number | null;
+  answerSeq: number | null;
+  usage: Usage | null;
+  requests: { attempt: number; call: number; bodySha256: string; bytes: number }[];
+  fingerprint: string | null;
+  promptSha256: string | null;
+  createdAt: string;
+  endedAt: string | null;
+}
+
+export interface MessageRow {
+  seq: number;
+  ts: string;
+  turn: number | null;
+  role: Role;
+  hidden: boolean;
+  content: Block[];
+  status: "complete" | "partial";
+}
+
+/** A log line's parts; `body` is the JSON object text it was stored with. */
+export interface LogRow {
+  seq: number;
+  ts: string;
+  type: string;
+  turn: number | null;
+  body: string;
+}
+
+/** A text of the object that R2 does not have yet. */
+export interface OutboxRow {
+  kind: SnapshotKind;
+  sha256: string;
+}
+
+/** Jobs behind the object's one alarm. */
+export type Job = "turns" | "outbox";
+
+export interface DueRow {
+  job: Job;
+  /** Milliseconds since 1970. */
+  at: number;
+  /** Failed tries so far. */
+  tries: number;
+}
+
+export function turnId(n: number): string {
+  return `turn_${n}`;
+}
+
+/** The number in a turn id, or `null` for anything that is not one. */
+export function turnNumber(id: string): number | null {
+  const match = /^turn_([1-9][0-9]{0,14})$/.exec(id);
+  return match === null ? null : Number(match[1]);
+}
+
+export function messageId(seq: number): string {
+  return `msg_${seq}`;
+}

@@ -1,0 +1,241 @@
+/**
+ * Turns in motion: admission, the queue, and the run of an attempt. A run belongs to the object and to no request: a
+ * client that leaves neither drives nor stops it.
+ */
+import { fail, ok, type Result } from "../errors.ts";
+import { MAX_QUEUED_TURNS, STORAGE_RETRY_AFTER_SECONDS, TURN_WATCH_MS } from "../limits.ts";
+import type { TemporaryText } from "../log/entries.ts";
+import { conflicts, type IdentityInput } from "../prompt/identity.ts";
+import type { EventName } from "../prompt/sources.ts";
+import { callModel } from "../runtime/model.ts";
+import { IN_FLIGHT, next } from "../turn/table.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { notice, refreshContract } from "./contract.ts";
+import { commitCall, type PlannedCall, planCall, rememberCall } from "./dispatch.ts";
+import { checkDrift } from "./drift.ts";
+import { schedule } from "./due.ts";
+import { LiveTurn } from "./live.ts";
+import { messageText } from "./resources.ts";
+import { loadPrompt, restorePrompt } from "./restore.ts";
+import { messageId, type TurnRow } from "./rows.ts";
+import { cancelTurn, endCall, failUnsent, loseTurn } from "./settle.ts";
+import { StorageError } from "./store.ts";
+
+/** A turn request, already validated. */
+export interface TurnRequest {
+  event: EventName;
+  input: string[];
+  temporary: { text: string; ttlSeconds?: number | undefined }[];
+  identity?: IdentityInput | undefined;
+  onBusy: "queue" | "reject";
+  /** The caller's `Idempotency-Key`. */
+  key: string | null;
+  /** SHA-256 of the raw body: the same key with another body is refused. */
+  bodySha256: string;
+}
+
+export interface Admission {
+  n: number;
+  /** The key was seen before: this is that turn. */
+  replayed: boolean;
+}
+
+/**
+ * Accepts one input as one turn. On an idle session acceptance and dispatch are one transaction, so that a failure
+ * leaves nothing behind; on a busy one the turn waits. Admission order is transcript order.
+ */
+export async function submitTurn(ctx: SessionContext, request: TurnRequest): Promise<Result<Admission>> {
+  const answered = alreadyAnswered(ctx, request);
+  if (answered !== null) return answered;
+  if (isPrepared(ctx)) return admit(ctx, request, ctx.lane.idle);
+  return ctx.lane.atBoundary(async () => {
+    const prepared = await prepare(ctx);
+    return prepared.ok ? (alreadyAnswered(ctx, request) ?? admit(ctx, request, true)) : prepared;
+  });
+}
+
+/** A request that needs no new turn: an identity that is not this session's, or a key seen before. */
+function alreadyAnswered(ctx: SessionContext, request: TurnRequest): Result<Admission> | null {
+  if (conflicts(sessionRow(ctx).identity, request.identity)) {
+    return fail("identity_conflict", "The session has another identity; nothing was changed.");
+  }
+  const seen = request.key === null ? null : ctx.store.key(request.key);
+  if (seen === null) return null;
+  if (seen.bodySha256 === request.bodySha256) return ok({ n: seen.turn, replayed: true });
+  return fail("idempotency_mismatch", "This Idempotency-Key was used with another body.");
+}
+
+function admit(ctx: SessionContext, request: TurnRequest, atBoundary: boolean): Result<Admission> {
+  const { store } = ctx;
+  const queued = store.countQueued(sessionRow(ctx).endedThrough);
+  const idle = atBoundary && queued === 0;
+  if (!idle && request.onBusy === "reject") return fail("busy", "A turn is running.");
+  if (queued >= MAX_QUEUED_TURNS) return fail("queue_full", `${queued} turns are waiting already.`);
+
+  const turn = newTurn(ctx, request);
+  const plan = idle ? planCall(ctx, turn) : null;
+  if (plan !== null && !plan.ok) return plan;
+  const userSeq = store.transaction(() => {
+    store.insertTurn(turn);
+    if (request.key !== null) store.insertKey(request.key, turn.n, request.bodySha256);
+    const body = { state: "queued", event: turn.event, attempt: 1, reason: null };
+    store.append(turn.createdAt, { type: "turn", body }, turn.n);
+    schedule(ctx, "turns", ctx.now() + TURN_WATCH_MS);
+    return plan === null ? 0 : commitCall(ctx, turn, plan.value);
+  });
+  ctx.arm();
+  const live = follow(ctx, turn);
+  if (plan !== null) launch(ctx, live, turn, plan.value, userSeq);
+  return ok({ n: turn.n, replayed: false });
+}
+
+function newTurn(ctx: SessionContext, request: TurnRequest): TurnRow {
+  const temporary = request.temporary.map(({ text, ttlSeconds }): TemporaryText => {
+    const expiresAt = ttlSeconds === undefined ? null : new Date(ctx.now() + ttlSeconds * 1000).toISOString();
+    return { text, expiresAt };
+  });
+  return {
+    ...{ n: ctx.store.nextTurn(), state: "queued", event: request.event, attempt: 0, reason: null },
+    ...{ input: request.input, temporary, userSeq: null, answerSeq: null, usage: null, requests: [] },
+    ...{ fingerprint: null, promptSha256: null, createdAt: isoTime(ctx), endedAt: null },
+  };
+}
+
+/** Everything a turn needs is at hand without leaving the tick. The usual case, after a cold start too. */
+function isPrepared(ctx: SessionContext): boolean {
+  if (loadPrompt(ctx) === null) return false;
+  checkDrift(ctx);
+  return !mustFollow(ctx);
+}
+
+function mustFollow(ctx: SessionContext): boolean {
+  const { policy, drift } = sessionRow(ctx);
+  return policy === "follow" && drift?.current === true;
+}
+
+/** At a boundary: the policy `follow` adopts new sources, and the prompt is restored, healed if it must be. */
+async function prepare(ctx: SessionContext): Promise<Result<void>> {
+  checkDrift(ctx);
+  if (mustFollow(ctx)) {
+    const adopted = await refreshContract(ctx, "follow", {});
+    // What cannot be adopted now stays drift; the frozen contract is still whole, so the turn goes on with it.
+    if (!adopted.ok) ctx.store.transaction(() => notice(ctx, "follow_failed", adopted.error.detail));
+  }
+  const prompt = await restorePrompt(ctx);
+  return prompt.ok ? ok(undefined) : prompt;
+}
+
+/** Starts the oldest waiting turn, for the lane: its end, or `null` when none waits. */
+export function startNext(ctx: SessionContext): Promise<void> | null {
+  const row = ctx.store.session();
+  if (row === null || ctx.memory.stalled) return null;
+  const turn = ctx.store.firstQueued(row.endedThrough);
+  if (turn === null) return null;
+  const live = follow(ctx, turn);
+  live.update({ state: next("queued", "start")! });
+  return runQueued(ctx, live);
+}
+
+async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
+  const { n } = live.view;
+  try {
+    const prepared = isPrepared(ctx) ? ok(undefined) : await prepare(ctx);
+    const turn = ctx.store.turn(n);
+    if (turn?.state !== "queued") return; // cancelled meanwhile
+    const plan = prepared.ok ? planCall(ctx, turn) : prepared;
+    if (!plan.ok) return failUnsent(ctx, live, plan.error.code);
+    const userSeq = ctx.store.transaction(() => commitCall(ctx, turn, plan.value));
+    launch(ctx, live, turn, plan.value, userSeq);
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    // Nothing was sent and nothing is lost: the turn waits for the alarm, or for the next call.
+    ctx.memory.stalled = true;
+    ctx.live.delete(n);
+    live.update({ state: "queued" });
+  }
+}
+
+/** After the commit, in the same tick: sends the request and sees the turn to its end. */
+function launch(ctx: SessionContext, live: LiveTurn, turn: TurnRow, plan: PlannedCall, userSeq: number): void {
+  rememberCall(ctx, turn, plan, userSeq);
+  live.update({ state: "dispatched", attempt: turn.attempt + 1 });
+  const run = runAttempt(ctx, live, plan);
+  ctx.background(run);
+  ctx.lane.occupy(run);
+}
+
+async function runAttempt(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<void> {
+  const outcome = await callModel(plan.provider, plan.body, {
+    signal: live.abort.signal,
+    onText: (text) => live.append(text),
+  });
+  if (ctx.live.get(live.view.n) !== live) return; // cancelled: it has ended already
+  try {
+    endCall(ctx, live, outcome);
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    // The answer cannot be kept, so it must not count: the alarm finds the turn without a live attempt.
+    ctx.memory.stalled = true;
+    ctx.live.delete(live.view.n);
+    live.update({ state: "unknown" });
+  }
+}
+
+/** Cancels a turn that has not ended. Cancelling a cancelled one is no error. */
+export function cancel(ctx: SessionContext, turn: TurnRow): Result<void> {
+  const live = follow(ctx, turn);
+  if (live.view.state === "cancelled") return ok(undefined);
+  if (next(live.view.state, "cancel") === null) {
+    return fail("wrong_state", `The turn is ${live.view.state}; only a waiting or running turn can be cancelled.`);
+  }
+  cancelTurn(ctx, live);
+  return ok(undefined);
+}
+
+/** The turn as it is watched: the live one, or what storage says of it. Waiting turns become live by being watched. */
+export function follow(ctx: SessionContext, turn: TurnRow): LiveTurn {
+  const { n, state, attempt, reason, usage, answerSeq } = turn;
+  const known = ctx.live.get(n);
+  if (known !== undefined) return known;
+  const answer = answerSeq === null ? null : ctx.store.message(answerSeq);
+  const live = new LiveTurn({
+    ...{ n, state, reason, usage, attempt: Math.max(1, attempt) },
+    text: answer === null ? "" : messageText(answer),
+    message: answerSeq === null ? null : messageId(answerSeq),
+  });
+  if (state === "queued") ctx.live.set(n, live);
+  return live;
+}
+
+/**
+ * Called when the object has woken and whenever the alarm looks: dispatched turns without a live attempt become
+ * `unknown`, waiting ones go on. Cheap when there is nothing to do.
+ */
+export function settleStrays(ctx: SessionContext): void {
+  const row = ctx.store.session();
+  if (row === null) return;
+  const turns = ctx.store.liveTurns(row.endedThrough);
+  for (const turn of turns) {
+    if (IN_FLIGHT.includes(turn.state) && !ctx.live.has(turn.n)) loseTurn(ctx, follow(ctx, turn));
+  }
+  ctx.memory.stalled = false;
+  ctx.lane.advance();
+}
+
+/** The alarm's `turns` job: strays, then the next look if anything is still under way. */
+export function watchTurns(ctx: SessionContext): void {
+  settleStrays(ctx);
+  const row = sessionRow(ctx);
+  const alive = ctx.store.liveTurns(row.endedThrough).length > 0;
+  ctx.store.transaction(() => {
+    if (alive) ctx.store.setDue({ job: "turns", at: ctx.now() + TURN_WATCH_MS, tries: 0 });
+    else ctx.store.dropDue("turns");
+  });
+}
+
+/** What a caller is told when the tables cannot be written. */
+export function storageUnavailable() {
+  return fail("storage_unavailable", "The session's storage is not available; nothing was accepted.", {
+    retryAfter: STORAGE_RETRY_AFTER_SECONDS,
+  });
+}
