@@ -10,10 +10,10 @@ export type AgentFile = (typeof AGENT_FILES)[number];
 export const AGENT_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** HTTPS anywhere, or plain HTTP on this machine (development). Where a hook may really go is checked when it is called. */
-const hookUrl = z.url({ protocol: /^https?$/ }).refine((url) => {
-  const { protocol, hostname } = new URL(url);
-  return protocol === "https:" || isLoopback(hostname);
-}, "must be https, or http on a loopback address");
+const hookUrl = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
+}, "must be an https URL, or http on a loopback address");
 
 /** `agent.json`. Unknown fields are refused; every default is written here. */
 export const AgentConfig = z.strictObject({
