@@ -72,11 +72,11 @@ function readSkills(folder: PromptFolder): Record<string, string> {
   const skills = table<string>();
   for (const { name, path } of named(folder, "skills", AGENT_NAME)) {
     const read = folder.required(path);
+    skills[name] = read?.text ?? ""; // an unreadable one exists: agents that name it are not at fault
     if (read === null) continue;
     const lines = read.raw.split("\n").flatMap((line, index) => (line.trim() === SKILL_MARKER ? [index + 1] : []));
     if (countMarkers(read.raw) > 1) folder.problem(path, `a second ${SKILL_MARKER} line; one splits a skill`, lines[1]);
     folder.warnOfIdentityId(path, read, lines[0]);
-    skills[name] = read.text;
   }
   return skills;
 }
@@ -170,12 +170,13 @@ function readConfig(folder: PromptFolder, file: string, skills: Record<string, s
 /** The `<name>.md` files of a folder, with names that match. */
 function named(folder: PromptFolder, path: string, pattern: RegExp): { name: string; path: string }[] {
   const entries = folder.expect(path, ({ kind, name }) => kind !== "folder" && name.endsWith(".md"), "<name>.md");
-  return entries.flatMap((entry) => {
+  const found = entries.flatMap((entry) => {
     const name = entry.name.slice(0, -".md".length);
     if (pattern.test(name)) return [{ name, path: entry.path }];
     folder.problem(entry.path, `bad name, must match ${pattern.source}`);
     return [];
   });
+  return found.sort((a, b) => byCodeUnits(a.name, b.name)); // "a-b.md" comes before "a.md", but "a" before "a-b"
 }
 
 /** Without a prototype: a lookup of `constructor` finds nothing. */
