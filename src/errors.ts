@@ -22,6 +22,8 @@ export const ERRORS = {
   idempotency_mismatch: { status: 422, title: "The idempotency key was used with another body" },
   rate_limited: { status: 429, title: "Too many requests" },
   queue_full: { status: 429, title: "Too many queued turns" },
+  internal: { status: 500, title: "Internal error" },
+  hook_failed: { status: 502, title: "The agent's required prompt hook failed" },
   provider_rejected: { status: 502, title: "The model provider refused the request" },
   provider_unavailable: { status: 502, title: "The model provider is not available" },
   incomplete: { status: 502, title: "The answer was cut off" },
@@ -32,7 +34,6 @@ export const ERRORS = {
   storage_unavailable: { status: 503, title: "Storage is not available" },
   prompt_unavailable: { status: 503, title: "The session's prompt is not available" },
   not_configured: { status: 503, title: "The service is not configured" },
-  hook_failed: { status: 502, title: "The agent's required prompt hook failed" },
   provider_timeout: { status: 504, title: "The model provider was silent for too long" },
 } as const satisfies Record<string, { status: number; title: string }>;
 

@@ -51,6 +51,9 @@ export const MAX_WAIT_MS = 90_000;
 /** Without a byte from the provider for this long, the attempt ends as `provider_timeout`. */
 export const PROVIDER_SILENT_MS = 120_000;
 
+/** After the terminal event: how long the usage chunk is waited for, should the server keep the connection open. */
+export const USAGE_WAIT_MS = 2_000;
+
 /** An answer longer than this is cut off: `incomplete`. Bounds the memory one stream can take. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 

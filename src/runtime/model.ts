@@ -1,6 +1,6 @@
 /** One provider request: send the exact bytes, decode the answer as it comes, say how it ended. Knows no session. */
 import type { ErrorCode } from "../errors.ts";
-import { MAX_ANSWER_BYTES, MAX_PROVIDER_ERROR_BYTES, PROVIDER_SILENT_MS } from "../limits.ts";
+import { MAX_ANSWER_BYTES, MAX_PROVIDER_ERROR_BYTES, PROVIDER_SILENT_MS, USAGE_WAIT_MS } from "../limits.ts";
 import type { Usage } from "../log/entries.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { WireEvent } from "../wire/wire.ts";
@@ -83,12 +83,12 @@ async function readAnswer(
   try {
     while (error === null) {
       const { done, value } = await reader.read();
-      silence.heard();
       if (done) break;
       take(decoder.push(value));
+      silence.heard(seen.finish === null ? PROVIDER_SILENT_MS : USAGE_WAIT_MS);
     }
   } catch (cause) {
-    // Cut after the terminal event the answer is whole; only what follows it (usage) is lost.
+    // Cut, or silent, after the terminal event the answer is whole; only what follows it (usage) is lost.
     if (seen.finish === null) throw cause;
   } finally {
     reader.cancel().catch(() => undefined);
@@ -138,12 +138,12 @@ class SilenceTimer {
     this.heard();
   }
 
-  heard(): void {
+  heard(limit = PROVIDER_SILENT_MS): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.expired = true;
       this.#abort.abort();
-    }, PROVIDER_SILENT_MS);
+    }, limit);
   }
 
   stop(): void {

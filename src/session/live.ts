@@ -6,6 +6,7 @@ import { STREAM_KEEPALIVE_MS } from "../limits.ts";
 import type { Usage } from "../log/entries.ts";
 import { utf8 } from "../prompt/text.ts";
 import { isSettled, type TurnState } from "../turn/table.ts";
+import { type Cursor, cursorId } from "./cursor.ts";
 import { turnId } from "./rows.ts";
 
 export interface TurnView {
@@ -69,17 +70,6 @@ export class LiveTurn {
   }
 }
 
-/** Where a reader is: characters of the attempt's text it has. As an SSE id: `attempt.offset`. */
-export interface Cursor {
-  attempt: number;
-  offset: number;
-}
-
-export function parseCursor(text: string): Cursor | null {
-  const match = /^(\d{1,9})\.(\d{1,9})$/.exec(text);
-  return match === null ? null : { attempt: Number(match[1]), offset: Number(match[2]) };
-}
-
 /**
  * The turn's event stream from a cursor (`null` = the start), as bytes. The cursor counts characters of the answer, so
  * it is good for as long as the answer is, also after a restart. A client that goes away only ends this stream.
@@ -105,7 +95,7 @@ async function* readEvents(live: LiveTurn, from: Cursor | null): AsyncGenerator<
   let { attempt, state } = view;
   let offset = from === null || from.attempt !== attempt ? 0 : sound(view.text, from.offset);
   const event = (name: string, data: object) =>
-    `event: ${name}\nid: ${attempt}.${offset}\ndata: ${JSON.stringify(data)}\n\n`;
+    `event: ${name}\nid: ${cursorId({ attempt, offset })}\ndata: ${JSON.stringify(data)}\n\n`;
   const turn = () => event("turn", { turn: turnId(view.n), state: view.state, attempt, reason: view.reason });
 
   yield turn();

@@ -1,0 +1,56 @@
+/** Request bodies: bounded, exact UTF-8, JSON without lone surrogates. Schemas look at what passes here. */
+import type { MiddlewareHandler } from "hono";
+import { MAX_BODY_BYTES } from "../limits.ts";
+import { decodeUtf8, findLoneSurrogate } from "../prompt/text.ts";
+import type { AppEnv } from "./env.ts";
+import { Problem } from "./problem.ts";
+
+const JSON_TYPE = /^application\/json\s*(;|$)/i;
+
+/**
+ * For requests that change something. The content type is asked for even without a body: a web page cannot send it
+ * across origins without a preflight. An empty body counts as `{}`.
+ */
+export const jsonBody: MiddlewareHandler<AppEnv> = async (c, next) => {
+  if (c.req.method !== "POST" && c.req.method !== "PUT" && c.req.method !== "PATCH") return next();
+  if (!JSON_TYPE.test(c.req.header("content-type") ?? "")) {
+    throw new Problem({ code: "unsupported_media_type", detail: "Send content-type: application/json." });
+  }
+  const bytes = await readBody(c.req.raw);
+  const text = decodeUtf8(bytes);
+  if (text === null) throw invalid("the body is not UTF-8");
+  const json = text.trim() === "" ? "{}" : text;
+  const value = parseJson(json);
+  const surrogate = findLoneSurrogate(value);
+  if (surrogate !== null) throw invalid("has a lone surrogate, which is not text", surrogate);
+  c.set("rawBody", bytes);
+  c.req.raw = new Request(c.req.raw, { body: json }); // what the schema will read
+  return next();
+};
+
+async function readBody(request: Request): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.byteLength;
+    if (size > MAX_BODY_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return new Uint8Array(Buffer.concat(chunks));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid("the body is not JSON");
+  }
+}
+
+function tooLarge(): Problem {
+  return new Problem({ code: "too_large", detail: `The body is longer than ${MAX_BODY_BYTES} bytes.` });
+}
+
+function invalid(message: string, path = "$"): Problem {
+  return new Problem({ code: "invalid_request", detail: `${path}: ${message}`, errors: [{ path, message }] });
+}

@@ -1,0 +1,34 @@
+/** What anyone may read: health, the API's description, and where to begin. */
+import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import type { AppEnv } from "../env.ts";
+import { json } from "./common.ts";
+import { version } from "../../../package.json";
+
+/** Random per isolate start: two answers with different ones came from different processes. */
+let boot: string | null = null;
+
+const Health = z.object({ status: z.literal("ok"), version: z.string(), boot: z.string() }).openapi("Health");
+
+const health = createRoute({
+  method: "get",
+  path: "/healthz",
+  summary: "Whether the service answers",
+  responses: { 200: json("It does", Health) },
+});
+
+const WELCOME = `Selfsame keeps an agent the selfsame agent. The HTTP API is described at /openapi.json.
+
+  POST /v1/sessions              {"agent": "concierge"}
+  POST /v1/sessions/{id}/turns   {"input": "hello"}
+`;
+
+export function openRoutes(app: OpenAPIHono<AppEnv>): void {
+  app.openapi(health, (c) => {
+    boot ??= crypto.randomUUID(); // not at module level: workerd gives no randomness there
+    return c.json({ status: "ok" as const, version, boot }, 200);
+  });
+  app.get("/", (c) => c.text(WELCOME));
+  app.get("/openapi.json", (c) =>
+    c.json(app.getOpenAPI31Document({ openapi: "3.1.0", info: { title: "Selfsame", version } })),
+  );
+}

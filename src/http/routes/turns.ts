@@ -1,0 +1,140 @@
+/** Turns: submit, look, follow, cancel. */
+import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { ERRORS, type ErrorCode } from "../../errors.ts";
+import { MAX_IDEMPOTENCY_KEY_LENGTH, MAX_WAIT_MS } from "../../limits.ts";
+import { sha256Hex } from "../../prompt/hash.ts";
+import { type Cursor, parseCursor } from "../../session/cursor.ts";
+import type { TurnAnswer } from "../../session/object.ts";
+import { isSettled } from "../../turn/table.ts";
+import { requireScopes } from "../auth.ts";
+import type { AppEnv } from "../env.ts";
+import { Problem, unwrap } from "../problem.ts";
+import { CreateTurnBody, EmptyBody, Turn } from "../schemas.ts";
+import { body, json, problems, sessionStub, untyped } from "./common.ts";
+
+const params = z.object({ id: z.string() });
+const turnParams = params.extend({ turn: z.string() });
+const eventStream = { description: "Server-sent events", content: { "text/event-stream": { schema: z.string() } } };
+
+const createTurn = createRoute({
+  method: "post",
+  path: "/v1/sessions/{id}/turns",
+  summary: "Give the session an input and wait for, follow, or leave the turn",
+  middleware: requireScopes("sessions:write"),
+  request: { params, ...body(CreateTurnBody) },
+  responses: { 200: json("The turn has ended", Turn), 202: json("It goes on", Turn), ...problems },
+});
+
+const getTurn = createRoute({
+  method: "get",
+  path: "/v1/sessions/{id}/turns/{turn}",
+  summary: "A turn; with `Prefer: wait=n` after waiting for its end",
+  middleware: requireScopes("sessions:read"),
+  request: { params: turnParams },
+  responses: { 200: json("The turn", Turn), ...problems },
+});
+
+const streamTurn = createRoute({
+  method: "get",
+  path: "/v1/sessions/{id}/turns/{turn}/stream",
+  summary: "A turn's events, from the start or a cursor",
+  middleware: requireScopes("sessions:read"),
+  request: { params: turnParams, query: z.object({ after: z.string().optional() }) },
+  responses: { 200: eventStream, ...problems },
+});
+
+const cancelTurn = createRoute({
+  method: "post",
+  path: "/v1/sessions/{id}/turns/{turn}/cancel",
+  summary: "Cancel a turn that has not ended",
+  middleware: requireScopes("sessions:write"),
+  request: { params: turnParams, ...body(EmptyBody) },
+  responses: { 200: json("The turn", Turn), ...problems },
+});
+
+export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
+  app.openapi(createTurn, async (c) => {
+    const { input = [], onBusy, ...request } = c.req.valid("json");
+    const key = idempotencyKey(c);
+    const streams = wantsStream(c);
+    const ms = prefers(c).respondAsync ? 0 : MAX_WAIT_MS;
+    const answer = streams ? ({ kind: "stream", from: cursor(c, undefined) } as const) : ({ kind: "wait", ms } as const);
+    const bodySha256 = sha256Hex(c.get("rawBody"));
+    const mode = onBusy === "reject" ? "reject" : "queue";
+    const done = unwrap(await sessionStub(c).submit({ ...request, input, key, bodySha256, onBusy: mode }, answer));
+    if (done.replayed) c.header("idempotency-replayed", "true");
+    return untyped(done.stream === null ? turnResponse(c, done) : streamResponse(c, done.stream));
+  });
+  app.openapi(getTurn, async (c) => {
+    const { turn } = c.req.valid("param");
+    const done = unwrap(await sessionStub(c).turn(turn, { kind: "wait", ms: prefers(c).waitMs }));
+    return c.json(done.turn, 200);
+  });
+  app.openapi(streamTurn, async (c) => {
+    const { turn } = c.req.valid("param");
+    const from = cursor(c, c.req.valid("query").after);
+    const { stream } = unwrap(await sessionStub(c).turn(turn, { kind: "stream", from }));
+    return untyped(streamResponse(c, stream!));
+  });
+  app.openapi(cancelTurn, async (c) => {
+    const { turn } = c.req.valid("param");
+    return c.json(unwrap(await sessionStub(c).cancel(turn)), 200);
+  });
+}
+
+/** A turn after POST waited for it: its resource, or the problem it ended with. */
+function turnResponse(c: Context<AppEnv>, { turn }: TurnAnswer): Response {
+  c.header("location", `/v1/sessions/${turn.session}/turns/${turn.id}`);
+  if (turn.state === "failed") {
+    throw new Problem({ code: failureCode(turn.reason), detail: `The turn failed: ${turn.reason}.` }, turn);
+  }
+  if (turn.state === "unknown") {
+    throw new Problem({ code: "outcome_unknown", detail: "The turn was interrupted; its outcome is not known." }, turn);
+  }
+  return c.json(turn, isSettled(turn.state) ? 200 : 202);
+}
+
+function failureCode(reason: string | null): ErrorCode {
+  return reason !== null && Object.hasOwn(ERRORS, reason) ? (reason as ErrorCode) : "internal";
+}
+
+function streamResponse(c: Context<AppEnv>, stream: ReadableStream<Uint8Array>): Response {
+  return c.body(stream, 200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
+}
+
+function wantsStream(c: Context<AppEnv>): boolean {
+  return (c.req.header("accept") ?? "").toLowerCase().includes("text/event-stream");
+}
+
+/** RFC 7240: `respond-async`, and `wait` in seconds. */
+function prefers(c: Context<AppEnv>): { respondAsync: boolean; waitMs: number } {
+  const prefer = c.req.header("prefer") ?? "";
+  const wait = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})/i.exec(prefer)?.[1];
+  return {
+    respondAsync: /(?:^|[,;\s])respond-async(?:$|[,;\s])/i.test(prefer),
+    waitMs: Math.min(MAX_WAIT_MS, Number(wait ?? 0) * 1000),
+  };
+}
+
+function idempotencyKey(c: Context<AppEnv>): string | null {
+  const key = c.req.header("idempotency-key");
+  if (key === undefined) return null;
+  if (key.length <= MAX_IDEMPOTENCY_KEY_LENGTH && /^[\x21-\x7e]+$/.test(key)) return key;
+  const message = `1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} visible ASCII characters`;
+  throw new Problem({
+    code: "invalid_request",
+    detail: `Idempotency-Key: ${message}`,
+    errors: [{ path: "Idempotency-Key", message }],
+  });
+}
+
+/** Where a stream continues: `?after=`, else `Last-Event-ID`, else its start. */
+function cursor(c: Context<AppEnv>, after: string | undefined): Cursor | null {
+  const text = after ?? c.req.header("last-event-id");
+  if (text === undefined || text === "") return null;
+  const parsed = parseCursor(text);
+  if (parsed !== null) return parsed;
+  const message = "a cursor is the id of an event of this stream";
+  throw new Problem({ code: "invalid_request", detail: `after: ${message}`, errors: [{ path: "after", message }] });
+}

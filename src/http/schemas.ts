@@ -1,0 +1,237 @@
+/** What requests must look like and what responses do look like. The OpenAPI description is made of these. */
+import { z } from "@hono/zod-openapi";
+import {
+  DEFAULT_PAGE,
+  MAX_ID_LENGTH,
+  MAX_INPUT_BYTES,
+  MAX_INSTRUCTIONS_BYTES,
+  MAX_METADATA_BYTES,
+  MAX_PAGE,
+  MAX_TEMPORARY_BYTES,
+  MAX_TEMPORARY_ITEMS,
+  MAX_TEMPORARY_TTL_SECONDS,
+} from "../limits.ts";
+import { IDENTITY_VERSION, IdentityId, IdentityName } from "../prompt/identity.ts";
+import { byteLength } from "../prompt/text.ts";
+import { TURN_STATES } from "../turn/table.ts";
+
+/** Marks an issue that is about size: it is answered 413, not 400. */
+const tooLarge = (what: string, limit: number) => ({ error: `${what} is longer than ${limit} bytes`, params: { tooLarge: true } });
+
+const boundedText = (what: string, limit: number) =>
+  z.string().refine((text) => byteLength(text) <= limit, tooLarge(what, limit));
+
+export const SESSION_ID = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._~-]{0,${MAX_ID_LENGTH - 1}}$`);
+
+// ---- requests ----
+
+const Metadata = z
+  .record(z.string(), z.unknown())
+  .refine((value) => byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, tooLarge("metadata", MAX_METADATA_BYTES));
+
+const IdentityAssertion = z.strictObject({ id: IdentityId });
+
+const NewIdentity = z
+  .strictObject({ version: z.literal(IDENTITY_VERSION).optional(), id: IdentityId.optional(), name: IdentityName.optional() })
+  .refine((identity) => identity.id !== undefined || identity.name !== undefined, "give an id, a name or both");
+
+const instructionSlot = boundedText("an instruction slot", MAX_INSTRUCTIONS_BYTES).nullable().optional();
+const Instructions = z.strictObject({ base: instructionSlot, developer: instructionSlot });
+
+const Project = z.strictObject({
+  name: z.string().min(1).max(200),
+  rules: boundedText("project.rules", MAX_INSTRUCTIONS_BYTES),
+});
+
+export const CreateSessionBody = z
+  .strictObject({
+    agent: z.string().min(1),
+    id: z.string().regex(SESSION_ID, "letters, digits and . _ ~ - only, beginning with a letter or digit").optional(),
+    identity: NewIdentity.optional(),
+    instructions: Instructions.optional(),
+    project: Project.optional(),
+    model: z.string().min(1).max(200).optional(),
+    metadata: Metadata.optional(),
+  })
+  .openapi("CreateSession");
+
+export const RefreshBody = z
+  .strictObject({ instructions: Instructions.optional(), project: Project.nullable().optional() })
+  .openapi("Refresh");
+
+export const EmptyBody = z.strictObject({}).openapi("Empty");
+
+const InputPart = z.strictObject({ type: z.literal("text"), text: z.string().min(1) });
+
+const Temporary = z
+  .array(
+    z.strictObject({
+      text: z.string().min(1),
+      ttlSeconds: z.int().min(1).max(MAX_TEMPORARY_TTL_SECONDS).optional(),
+    }),
+  )
+  .max(MAX_TEMPORARY_ITEMS)
+  .refine(
+    (items) => items.reduce((sum, item) => sum + byteLength(item.text), 0) <= MAX_TEMPORARY_BYTES,
+    tooLarge("temporary", MAX_TEMPORARY_BYTES),
+  );
+
+/** The events a caller can name; `fresh_start` is the runtime's own. */
+const CALLER_EVENTS = ["message", "wake", "resume", "unread", "idle", "deferred_continuation"] as const;
+
+export const CreateTurnBody = z
+  .strictObject({
+    input: z
+      .union([z.string().transform((text) => (text === "" ? [] : [text])), z.array(InputPart).transform((parts) => parts.map((part) => part.text))])
+      .refine((texts) => texts.reduce((sum, text) => sum + byteLength(text), 0) <= MAX_INPUT_BYTES, tooLarge("input", MAX_INPUT_BYTES))
+      .optional(),
+    event: z.enum(CALLER_EVENTS).default("message"),
+    temporary: Temporary.default([]),
+    identity: IdentityAssertion.optional(),
+    onBusy: z.enum(["queue", "reject", "steer"]).default("queue"),
+  })
+  .refine((body) => body.event !== "message" || (body.input ?? []).length > 0, {
+    path: ["input"],
+    message: "a message needs a text that is not empty",
+  })
+  .refine((body) => body.onBusy !== "steer", {
+    path: ["onBusy"],
+    message: "only a thread can be steered; this agent's model has none: use queue or reject",
+  })
+  .openapi("CreateTurn");
+
+export const PageQuery = z.object({
+  after: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(DEFAULT_PAGE),
+});
+
+// ---- responses ----
+
+export const IdentityResource = z.object({
+  version: z.literal(IDENTITY_VERSION),
+  id: z.string(),
+  name: z.string(),
+  source: z.enum(["explicit", "generated", "restored"]),
+});
+
+export const Session = z
+  .object({
+    id: z.string(),
+    agent: z.string(),
+    agentVersion: z.string(),
+    identity: IdentityResource,
+    level: z.enum(["main", "sub"]),
+    parent: z.string().nullable(),
+    epoch: z.int(),
+    fingerprint: z.string(),
+    promptSha256: z.string(),
+    policy: z.enum(["frozen", "follow"]),
+    model: z.string(),
+    metadata: z.looseObject({}),
+    state: z.enum(["idle", "running", "unknown"]),
+    messageCount: z.int(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+    snapshot: z.enum(["stored", "pending"]),
+    drift: z.object({ candidate: z.string(), since: z.string() }).nullable(),
+    activeTurn: z.string().nullable(),
+  })
+  .openapi("Session");
+
+const UsageResource = z.object({ input: z.int(), cachedInput: z.int(), cacheWrite: z.int(), output: z.int() });
+
+export const Turn = z
+  .object({
+    id: z.string(),
+    session: z.string(),
+    event: z.string(),
+    state: z.enum(TURN_STATES),
+    reason: z.string().nullable(),
+    attempt: z.int(),
+    output: z.object({ text: z.string(), message: z.string() }).nullable(),
+    usage: UsageResource.nullable(),
+    identity: z.object({ id: z.string() }),
+    fingerprint: z.string().nullable(),
+    promptSha256: z.string().nullable(),
+    requests: z.array(z.object({ attempt: z.int(), call: z.int(), bodySha256: z.string(), bytes: z.int() })),
+    createdAt: z.string(),
+    endedAt: z.string().nullable(),
+  })
+  .openapi("Turn");
+
+export const Messages = z
+  .object({
+    items: z.array(
+      z.object({
+        seq: z.int(),
+        id: z.string(),
+        role: z.enum(["user", "assistant"]),
+        text: z.string(),
+        status: z.enum(["complete", "partial", "failed"]),
+        ts: z.string(),
+        turn: z.string().nullable(),
+      }),
+    ),
+    next: z.string().nullable(),
+  })
+  .openapi("Messages");
+
+export const ContractView = z
+  .object({
+    base: z.string(),
+    developer: z.string(),
+    fingerprint: z.string(),
+    epoch: z.int(),
+    sources: z.array(
+      z.object({ slot: z.string(), source: z.string(), id: z.string(), sha256: z.string(), bytes: z.int() }),
+    ),
+  })
+  .openapi("Contract");
+
+export const Prompts = z
+  .object({
+    items: z.array(
+      z.object({
+        seq: z.int(),
+        ts: z.string(),
+        sha256: z.string(),
+        reason: z.enum(["initial", "rebuilt"]),
+        model: z.string(),
+        family: z.string(),
+        level: z.enum(["main", "sub"]),
+        epoch: z.int(),
+      }),
+    ),
+    next: z.null(),
+  })
+  .openapi("Prompts");
+
+export const ContextView = z
+  .object({
+    budget: z.int(),
+    tokens: z.object({ system: z.int(), tools: z.int(), history: z.int(), free: z.int() }),
+    historyFrom: z.int(),
+    estimator: z.string(),
+  })
+  .openapi("Context");
+
+export const Agents = z
+  .object({
+    items: z.array(
+      z.object({ name: z.string(), version: z.string(), description: z.string(), instructions: z.enum(["frozen", "follow"]), source: z.literal("bundled") }),
+    ),
+    next: z.null(),
+  })
+  .openapi("Agents");
+
+export const ProblemBody = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    turn: Turn.optional(),
+  })
+  .openapi("Problem");
