@@ -39,10 +39,21 @@ describe("a good folder", () => {
     expect(runToText(extra, { reversed: true })).toBe(runToText(extra));
   });
 
-  it("lists everything in code-unit order", () => {
+  it("lists everything in code-unit order of the names", () => {
     const names = ["a-b", "a1", "a", "b"];
-    const read = readPrompts(makeFolder(Object.fromEntries(names.map((name) => [`skills/${name}.md`, name]))));
-    expect(read.ok && Object.keys(read.bundle.skills)).toEqual(["a", "a-b", "a1", "b", "orders"]);
+    const files = names.flatMap((name) => [`skills/${name}.md`, `agents/${name}/IDENTITY.md`, `models/${name}.md`]);
+    const read = readPrompts(makeFolder(Object.fromEntries(files.map((path) => [path, "x"]))));
+    if (!read.ok) throw new Error(JSON.stringify(read.problems));
+    expect(Object.keys(read.bundle.skills)).toEqual(["a", "a-b", "a1", "b", "orders"]);
+    expect(Object.keys(read.bundle.agents)).toEqual(["a", "a-b", "a1", "b", "helper"]);
+    expect(Object.keys(read.bundle.models)).toEqual(["a", "a-b", "a1", "b", "gpt-5"]);
+  });
+
+  it("has tables in which only its own names are found", () => {
+    const read = readPrompts(makeFolder());
+    if (!read.ok) throw new Error(JSON.stringify(read.problems));
+    const { skills, models, agents } = read.bundle;
+    for (const table of [skills, models, agents]) expect(table.constructor).toBeUndefined();
   });
 });
 
