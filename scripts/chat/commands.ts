@@ -44,7 +44,7 @@ export async function runCommand(chat: Conversation, name: string, argument: str
   const command = findCommand(name);
   if (!command) {
     const names = COMMANDS.map((known) => `/${known.name}`).join(" ");
-    throw new CommandError(`There is no command /${oneLine(name)}. There are: ${names}. A message that begins so: //…`);
+    throw new CommandError(`There is no command /${oneLine(name)}. The commands: ${names}`);
   }
   if (argument !== "" && command.argument === "") throw new CommandError(`/${command.name} takes no argument`);
   await command.run(chat, argument);

@@ -48,17 +48,18 @@ export function firstInView(at: number, size: number, height: number): number {
 /** A lone ESC is the Escape key when nothing follows for this long; over a slow line a sequence may come in two. */
 const ESCAPE_MS = 60;
 
-/** Lets a person choose with arrows, digits and Enter; `null` for Esc, q or Ctrl-C. Rows must fit in one line. */
+/** Lets a person choose with arrows, digits and Enter; `null` for Esc, q or Ctrl-C. Rows must fit in one line, with two cells before them. */
 export async function pickWithKeys(input: LineInput, screen: Screen, rows: readonly string[]): Promise<number | null> {
   let state: PickerState = { at: 0, typed: "" };
   const height = Math.max(1, Math.min(rows.length, screen.rows - 3));
   const draw = () => {
     const first = firstInView(state.at, rows.length, height);
     rows.slice(first, first + height).forEach((row, i) => {
-      if (first + i === state.at) screen.line([row, "inverse"]);
-      else screen.line([row]);
+      // The arrow also shows where we are without colours.
+      if (first + i === state.at) screen.line([`❯ ${row}`, ["bold", "cyan"]]);
+      else screen.line([`  ${row}`]);
     });
-    screen.line(["↑ ↓ move, Enter resumes, Esc goes back", "dim"]);
+    screen.line(["  ↑ ↓ move, Enter resumes, Esc goes back", "dim"]);
   };
   const erase = () => screen.control(`\x1b[${height + 1}A\r\x1b[J`);
   screen.control("\x1b[?25l");

@@ -80,6 +80,8 @@ export async function cancelRunning(chat: Conversation): Promise<void> {
   if (running.turn === null) return;
   try {
     await chat.api.cancelTurn(chat.session.id, running.turn);
+    // The turn may have ended while the answer was on its way.
+    if (running.stop.signal.aborted) return;
     const timer = setTimeout(() => {
       chat.screen.note("The service took the cancel but did not end the turn; it is no longer shown.");
       running.stop.abort();

@@ -37,7 +37,7 @@ async function pickSession(chat: Conversation): Promise<string | null> {
   const digits = String(sessions.length).length;
   const rows = sessions.map((session, i) => {
     const number = String(i + 1).padStart(digits);
-    return `${number}  ${sessionRow(session, Date.now(), screen.columns - digits - 3)}`;
+    return `${number}  ${sessionRow(session, Date.now(), screen.columns - digits - 5)}`;
   });
   const chosen = screen.interactive ? await pickWithKeys(input, screen, rows) : await pickByNumber(chat, rows);
   const session = chosen === null ? undefined : sessions[chosen];

@@ -21,6 +21,7 @@ export class Shell {
   readonly #exit: (code: number) => void;
   #phase: "prompt" | "work" = "work";
   #lastInterrupt: number | null = null;
+  #asked = false;
 
   /** `exit` ends the process at once: for a second Ctrl-C, when something hangs. */
   constructor(chat: Conversation, exit: (code: number) => void) {
@@ -41,6 +42,7 @@ export class Shell {
         break;
       }
       this.#lastInterrupt = null;
+      this.#asked = false;
       await handleLine(this.#chat, line);
     }
     input.close();
@@ -51,9 +53,9 @@ export class Shell {
   interrupt(now = Date.now()): void {
     const { input, screen, running } = this.#chat;
     const phase = running ? "turn" : this.#phase === "prompt" ? "prompt" : "command";
-    const last = this.#lastInterrupt;
+    const state = { last: this.#lastInterrupt, asked: this.#asked, phase, typed: input.typed() } as const;
     this.#lastInterrupt = now;
-    switch (onInterrupt({ last, phase, typed: input.typed() }, now)) {
+    switch (onInterrupt(state, now)) {
       case "cancel":
         screen.freshLine();
         screen.note("cancelling… (Ctrl-C again leaves)");
@@ -63,9 +65,11 @@ export class Shell {
         return;
       case "discard_line":
         this.#lastInterrupt = null;
+        this.#asked = false;
         input.discardLine();
         return;
       case "ask":
+        this.#asked = true;
         if (!screen.interactive) {
           this.#exit(130);
           return;

@@ -84,7 +84,7 @@ export class TerminalInput implements LineInput {
     } else if (text.includes(CTRL_C)) {
       // What was typed ahead was meant for a turn that went well.
       this.#held = "";
-      this.#onInterrupt();
+      for (const char of text) if (char === CTRL_C) this.#onInterrupt();
     }
   }
 

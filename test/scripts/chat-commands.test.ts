@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Api } from "../../scripts/chat/api.ts";
 import { type Conversation, newConversation } from "../../scripts/chat/conversation.ts";
 import type { LineInput } from "../../scripts/chat/line-input.ts";
@@ -129,6 +129,20 @@ describe("a message", () => {
     expect(stub.requests("POST", /turns\/turn-1\/cancel$/)).toHaveLength(1);
   });
 
+  it("leaves no timer behind when its end came before the answer to the cancel", async () => {
+    const sent = run("open");
+    await until(() => printed.includes("thinking"));
+    const cancel = chat.api.cancelTurn.bind(chat.api);
+    chat.api.cancelTurn = async (...args) => {
+      await cancel(...args);
+      await sent;
+    };
+    const timer = vi.spyOn(globalThis, "setTimeout");
+    await cancelRunning(chat);
+    expect(timer.mock.calls.filter(([, ms]) => ms === 10_000)).toEqual([]);
+    timer.mockRestore();
+  });
+
   it("is cancelled even if Ctrl-C came before its id was known", async () => {
     const sent = run("open");
     await cancelRunning(chat);
@@ -213,7 +227,7 @@ describe("/resume", () => {
     const shown = await run("/resume");
     expect(shown).toContain("1 session no longer there");
     const list = shown.slice(0, shown.indexOf("↑ ↓"));
-    expect(list).toMatch(/1 {2}concierge +Wren +0 messages +\d+ days ago +last\n2 {2}.*first\n/);
+    expect(list).toMatch(/1 {2}concierge +Wren +0 messages +\d+ days ago +last\n {2}2 {2}.*first\n/);
     expect(chat.session.id).toBe("first");
     input.keys = ["\x1b", ...["q"]];
     expect(await run("/resume")).toContain("still in the same session");
@@ -297,7 +311,7 @@ describe("the other commands", () => {
   });
 
   it("an unknown command lists the known ones and is not sent", async () => {
-    expect(await run("/nonsense x")).toContain("There is no command /nonsense. There are: /new /resume");
+    expect(await run("/nonsense x")).toContain("There is no command /nonsense. The commands: /new /resume");
     expect(await run("/refresh x")).toContain("/refresh takes no argument");
     expect(stub.requests("POST", /turns$/)).toHaveLength(0);
     expect(await run("/help")).toContain("/cd DIR");

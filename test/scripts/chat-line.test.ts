@@ -132,14 +132,19 @@ describe("the picker", () => {
 });
 
 describe("onInterrupt", () => {
+  const base = { phase: "prompt", last: null, asked: false, typed: false } as const;
+
   it.each([
-    [{ phase: "turn", last: null, typed: false }, 0, "cancel"],
-    [{ phase: "turn", last: 0, typed: true }, 2000, "leave"],
-    [{ phase: "turn", last: 0, typed: false }, 2001, "cancel"],
-    [{ phase: "prompt", last: null, typed: true }, 0, "discard_line"],
-    [{ phase: "prompt", last: null, typed: false }, 0, "ask"],
-    [{ phase: "prompt", last: 0, typed: false }, 99_000, "leave"],
-    [{ phase: "command", last: null, typed: true }, 0, "ask"],
-    [{ phase: "command", last: 0, typed: false }, 1, "leave"],
-  ] as const)("%j at %i", (state, now, action) => expect(onInterrupt(state, now)).toBe(action));
+    ["a turn", { phase: "turn" }, 0, "cancel"],
+    ["a turn, again", { phase: "turn", last: 0 }, 2000, "leave"],
+    ["a turn, again but later", { phase: "turn", last: 0 }, 2001, "cancel"],
+    ["a turn, with something typed ahead", { phase: "turn", typed: true }, 0, "cancel"],
+    ["a typed line", { typed: true }, 0, "discard_line"],
+    ["an empty prompt", {}, 0, "ask"],
+    ["an empty prompt, asked long ago", { last: 0, asked: true }, 99_000, "leave"],
+    ["the prompt right after a cancelled turn", { last: 0 }, 500, "leave"],
+    ["the prompt long after a cancelled turn", { last: 0 }, 99_000, "ask"],
+    ["a command", { phase: "command", typed: true }, 0, "ask"],
+    ["a command, asked", { phase: "command", last: 0, asked: true }, 9000, "leave"],
+  ] as const)("at %s", (_, state, now, action) => expect(onInterrupt({ ...base, ...state }, now)).toBe(action));
 });
