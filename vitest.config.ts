@@ -1,3 +1,4 @@
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -8,6 +9,23 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/{prompt,log,wire,turn,replay,scripts,support}/**/*.test.ts"],
+        },
+      },
+      {
+        // The service in workerd: real Durable Objects, SQLite and R2; only the model provider is a fake.
+        plugins: [
+          cloudflareTest(({ inject }) => ({
+            main: "./src/index.ts",
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: {
+              bindings: { DEV_PRINCIPAL: "1", OPENAI_BASE_URL: inject("providerUrl") },
+            },
+          })),
+        ],
+        test: {
+          name: "workerd",
+          include: ["test/{session,http,snapshot,runtime}/**/*.test.ts"],
+          globalSetup: ["./test/support/setup.ts"],
         },
       },
     ],

@@ -23,7 +23,8 @@ export const authenticate: MiddlewareHandler<AppEnv> = async (c, next) => {
   }
   const token = /^Bearer ([\x21-\x7e]+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
   const claims = token === undefined ? null : await verifyKey(token, keys, Date.now());
-  if (claims === null) throw new Problem({ code: "unauthenticated", detail: "Send a valid key: Authorization: Bearer <key>." });
+  if (claims === null)
+    throw new Problem({ code: "unauthenticated", detail: "Send a valid key: Authorization: Bearer <key>." });
   c.set("principal", { tenant: claims.tenant, scopes: new Set(claims.scopes) });
   return next();
 };

@@ -22,11 +22,14 @@ export type KeyClaims = z.infer<typeof KeyClaims>;
 /** Reads `SIGNING_KEY`: one base64url key (kid `default`), or JSON `{"kid":"key", …}`. Throws with what is wrong. */
 export function parseSigningKeys(text: string): SigningKeys {
   const named: unknown = text.trimStart().startsWith("{") ? JSON.parse(text) : { default: text.trim() };
-  const entries = Object.entries(z.record(z.string(), z.string()).parse(named)).map(([kid, key]): [string, Uint8Array] => {
-    const bytes = new Uint8Array(Buffer.from(key, "base64url"));
-    if (bytes.byteLength < MIN_KEY_BYTES) throw new Error(`SIGNING_KEY ${kid}: at least ${MIN_KEY_BYTES} bytes, base64url`);
-    return [kid, bytes];
-  });
+  const entries = Object.entries(z.record(z.string(), z.string()).parse(named)).map(
+    ([kid, key]): [string, Uint8Array] => {
+      const bytes = new Uint8Array(Buffer.from(key, "base64url"));
+      if (bytes.byteLength < MIN_KEY_BYTES)
+        throw new Error(`SIGNING_KEY ${kid}: at least ${MIN_KEY_BYTES} bytes, base64url`);
+      return [kid, bytes];
+    },
+  );
   if (entries.length === 0) throw new Error("SIGNING_KEY names no key");
   return new Map(entries);
 }

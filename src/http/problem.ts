@@ -23,7 +23,11 @@ export function unwrap<T>(result: Result<T>): T {
   throw new Problem(result.error);
 }
 
-export function problemResponse(c: Context, { code, detail, errors, retryAfter }: Failure, turn?: TurnResource): Response {
+export function problemResponse(
+  c: Context,
+  { code, detail, errors, retryAfter }: Failure,
+  turn?: TurnResource,
+): Response {
   const { status, title } = ERRORS[code];
   const body = { type: `https://selfsame.dev/errors/${code}`, title, status, detail, code, errors, turn };
   const headers: Record<string, string> = { "content-type": "application/problem+json" };

@@ -16,7 +16,10 @@ import { byteLength } from "../prompt/text.ts";
 import { TURN_STATES } from "../turn/table.ts";
 
 /** Marks an issue that is about size: it is answered 413, not 400. */
-const tooLarge = (what: string, limit: number) => ({ error: `${what} is longer than ${limit} bytes`, params: { tooLarge: true } });
+const tooLarge = (what: string, limit: number) => ({
+  error: `${what} is longer than ${limit} bytes`,
+  params: { tooLarge: true },
+});
 
 const boundedText = (what: string, limit: number) =>
   z.string().refine((text) => byteLength(text) <= limit, tooLarge(what, limit));
@@ -32,7 +35,11 @@ const Metadata = z
 const IdentityAssertion = z.strictObject({ id: IdentityId });
 
 const NewIdentity = z
-  .strictObject({ version: z.literal(IDENTITY_VERSION).optional(), id: IdentityId.optional(), name: IdentityName.optional() })
+  .strictObject({
+    version: z.literal(IDENTITY_VERSION).optional(),
+    id: IdentityId.optional(),
+    name: IdentityName.optional(),
+  })
   .refine((identity) => identity.id !== undefined || identity.name !== undefined, "give an id, a name or both");
 
 const instructionSlot = boundedText("an instruction slot", MAX_INSTRUCTIONS_BYTES).nullable().optional();
@@ -82,8 +89,14 @@ const CALLER_EVENTS = ["message", "wake", "resume", "unread", "idle", "deferred_
 export const CreateTurnBody = z
   .strictObject({
     input: z
-      .union([z.string().transform((text) => (text === "" ? [] : [text])), z.array(InputPart).transform((parts) => parts.map((part) => part.text))])
-      .refine((texts) => texts.reduce((sum, text) => sum + byteLength(text), 0) <= MAX_INPUT_BYTES, tooLarge("input", MAX_INPUT_BYTES))
+      .union([
+        z.string().transform((text) => (text === "" ? [] : [text])),
+        z.array(InputPart).transform((parts) => parts.map((part) => part.text)),
+      ])
+      .refine(
+        (texts) => texts.reduce((sum, text) => sum + byteLength(text), 0) <= MAX_INPUT_BYTES,
+        tooLarge("input", MAX_INPUT_BYTES),
+      )
       .optional(),
     event: z.enum(CALLER_EVENTS).default("message"),
     temporary: Temporary.default([]),
@@ -218,7 +231,13 @@ export const ContextView = z
 export const Agents = z
   .object({
     items: z.array(
-      z.object({ name: z.string(), version: z.string(), description: z.string(), instructions: z.enum(["frozen", "follow"]), source: z.literal("bundled") }),
+      z.object({
+        name: z.string(),
+        version: z.string(),
+        description: z.string(),
+        instructions: z.enum(["frozen", "follow"]),
+        source: z.literal("bundled"),
+      }),
     ),
     next: z.null(),
   })

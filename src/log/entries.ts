@@ -109,10 +109,15 @@ export interface EntryBodies {
 export type EntryType = keyof EntryBodies;
 
 /** An entry to be written, before it has a `seq`. Messages are written by a call of their own: their id needs it. */
-export type Draft = { [T in Exclude<EntryType, "message">]: { type: T; body: EntryBodies[T] } }[Exclude<EntryType, "message">];
+export type Draft = { [T in Exclude<EntryType, "message">]: { type: T; body: EntryBodies[T] } }[Exclude<
+  EntryType,
+  "message"
+>];
 
 /** A stored entry as its line reads. */
-export type Entry = { [T in EntryType]: { seq: number; ts: string; type: T; turn?: string } & EntryBodies[T] }[EntryType];
+export type Entry = {
+  [T in EntryType]: { seq: number; ts: string; type: T; turn?: string } & EntryBodies[T];
+}[EntryType];
 
 export type MessageEntry = Extract<Entry, { type: "message" }>;
 export type RequestEntry = Extract<Entry, { type: "request" }>;

@@ -34,7 +34,11 @@ export interface CallOptions {
 export async function callModel(provider: Provider, body: Uint8Array, options: CallOptions): Promise<CallOutcome> {
   const silence = new SilenceTimer(options.signal);
   const seen: Pick<CallOutcome, "finish" | "usage" | "status"> = { finish: null, usage: null, status: null };
-  const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({ ...seen, failure, error });
+  const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({
+    ...seen,
+    failure,
+    error,
+  });
   try {
     const response = await provider.fetch(provider.url, {
       method: "POST",
@@ -95,7 +99,8 @@ async function readAnswer(
   }
   take(decoder.end());
   if (error !== null) return { ...seen, failure: "incomplete", error };
-  if (seen.finish === null) return { ...seen, failure: "incomplete", error: "the stream ended without its terminal event" };
+  if (seen.finish === null)
+    return { ...seen, failure: "incomplete", error: "the stream ended without its terminal event" };
   if (seen.finish !== "stop") return { ...seen, failure: "incomplete", error: `stopped by ${seen.finish}` };
   return { ...seen, failure: null, error: null };
 }

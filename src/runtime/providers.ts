@@ -1,9 +1,10 @@
 /** Model names to providers: where a request goes, over which wire, with which headers. */
-import type { WireParams } from "../log/entries.ts";
+
 import { fail, ok, type Result } from "../errors.ts";
+import type { WireParams } from "../log/entries.ts";
 import { sha256Hex } from "../prompt/hash.ts";
-import type { Wire } from "../wire/wire.ts";
 import { openaiChat } from "../wire/openai-chat.ts";
+import type { Wire } from "../wire/wire.ts";
 import { demoFetch } from "./demo.ts";
 
 export const DEFAULT_MODEL = "demo/echo";

@@ -81,7 +81,11 @@ export function insertStatement<Row extends object>(
 }
 
 /** `UPDATE … SET` of the given fields, without a condition. */
-export function updateStatement<Row extends object>(table: string, columns: Columns<Row>, change: Partial<Row>): Statement {
+export function updateStatement<Row extends object>(
+  table: string,
+  columns: Columns<Row>,
+  change: Partial<Row>,
+): Statement {
   const pairs = columnValues(columns, change);
   return {
     sql: `UPDATE ${table} SET ${pairs.map(([column]) => `${column} = ?`).join(", ")}`,
@@ -90,10 +94,12 @@ export function updateStatement<Row extends object>(table: string, columns: Colu
 }
 
 function columnValues<Row extends object>(columns: Columns<Row>, row: Partial<Row>): [string, SqlStorageValue][] {
-  return Object.entries<readonly [string, Kind]>(columns).flatMap(([field, [column, kind]]): [string, SqlStorageValue][] => {
-    const value = (row as Record<string, unknown>)[field];
-    if (value === undefined) return [];
-    const stored = kind === "json" && value !== null ? JSON.stringify(value) : value;
-    return [[column, stored as SqlStorageValue]];
-  });
+  return Object.entries<readonly [string, Kind]>(columns).flatMap(
+    ([field, [column, kind]]): [string, SqlStorageValue][] => {
+      const value = (row as Record<string, unknown>)[field];
+      if (value === undefined) return [];
+      const stored = kind === "json" && value !== null ? JSON.stringify(value) : value;
+      return [[column, stored as SqlStorageValue]];
+    },
+  );
 }

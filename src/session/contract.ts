@@ -6,7 +6,13 @@ import { fail, ok, type Result } from "../errors.ts";
 import { OUTBOX_RETRY_MS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import type { AgentDefinition } from "../prompt/agent.ts";
-import { type CompiledContract, compileContract, type ContractInputs, type Level, type Project } from "../prompt/contract.ts";
+import {
+  type CompiledContract,
+  type ContractInputs,
+  compileContract,
+  type Level,
+  type Project,
+} from "../prompt/contract.ts";
 import { contractText, fingerprintHex } from "../prompt/fingerprint.ts";
 import type { Identity } from "../prompt/identity.ts";
 import { type PreparedPrompt, preparePrompt } from "../prompt/prepare.ts";

@@ -23,7 +23,10 @@ export interface CreateRequest {
 }
 
 /** Creates the session, or finds the one that is there. Says which. */
-export async function createSession(ctx: SessionContext, request: CreateRequest): Promise<Result<"created" | "existing">> {
+export async function createSession(
+  ctx: SessionContext,
+  request: CreateRequest,
+): Promise<Result<"created" | "existing">> {
   const existing = ctx.store.session();
   if (existing !== null) return sameSession(existing, request);
 

@@ -6,7 +6,7 @@ import { ok, type Result } from "../errors.ts";
 import { DEFAULT_HISTORY_TOKENS } from "../limits.ts";
 import { PROJECTION, type TemporaryText, type WireParams } from "../log/entries.ts";
 import { sha256Hex } from "../prompt/hash.ts";
-import { turnContext, type TextBlock } from "../prompt/turn-context.ts";
+import { type TextBlock, turnContext } from "../prompt/turn-context.ts";
 import { cacheKeyParams, findProvider, type Provider } from "../runtime/providers.ts";
 import { estimateTokens, messageTokens, type Selection, selectHistory, seqRanges } from "../turn/history.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";

@@ -20,7 +20,11 @@ export function checkDrift(ctx: SessionContext): void {
   if (drifted && known?.candidate !== candidate) {
     ctx.store.transaction(() => {
       ctx.store.updateSession({ drift: { candidate, since: isoTime(ctx), current: true } });
-      notice(ctx, "drift", `The agent's sources now compile to ${candidate}; this session stays with ${row.fingerprint}.`);
+      notice(
+        ctx,
+        "drift",
+        `The agent's sources now compile to ${candidate}; this session stays with ${row.fingerprint}.`,
+      );
     });
   } else if (known !== null && known.current !== drifted) {
     ctx.store.transaction(() => ctx.store.updateSession({ drift: { ...known, current: drifted } }));

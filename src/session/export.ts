@@ -1,11 +1,12 @@
 /** The session's log as JSONL, streamed: memory does not grow with it. Texts are inlined before their first use. */
+
+import { createHash } from "node:crypto";
 import { EXPORT_PAGE_ROWS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
 import { fingerprintHex } from "../prompt/fingerprint.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import { utf8 } from "../prompt/text.ts";
-import { createHash } from "node:crypto";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import type { SessionContext } from "./context.ts";
 import { type LogRow, turnId } from "./rows.ts";

@@ -8,25 +8,41 @@ import { fail, ok, type Result } from "../errors.ts";
 import { TURN_WATCH_MS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import type { BlockRef } from "../prompt/contract.ts";
-import { parseContractText, fingerprintHex } from "../prompt/fingerprint.ts";
+import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { Snapshots } from "../snapshot/snapshots.ts";
 import { ESTIMATOR, estimateTokens } from "../turn/history.ts";
 import type { SessionContext, SessionEnv } from "./context.ts";
 import { sessionRow } from "./context.ts";
 import { clearSession, type InstructionChange, refreshContract } from "./contract.ts";
 import { type CreateRequest, createSession } from "./create.ts";
+import type { Cursor } from "./cursor.ts";
 import { contextBudget } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
 import { exportLog } from "./export.ts";
 import { Lane } from "./lane.ts";
-import type { Cursor } from "./cursor.ts";
 import { eventStream } from "./live.ts";
 import { drainOutbox } from "./outbox.ts";
-import { type MessageResource, messageResource, type SessionResource, sessionResource, type TurnResource, turnResource } from "./resources.ts";
+import {
+  type MessageResource,
+  messageResource,
+  type SessionResource,
+  sessionResource,
+  type TurnResource,
+  turnResource,
+} from "./resources.ts";
 import { loadHistory, restorePrompt, restoreText } from "./restore.ts";
 import { type TurnRow, turnNumber } from "./rows.ts";
-import { cancel, follow, settleStrays, startNext, storageUnavailable, submitTurn, type TurnRequest, watchTurns } from "./run.ts";
+import {
+  cancel,
+  follow,
+  settleStrays,
+  startNext,
+  storageUnavailable,
+  submitTurn,
+  type TurnRequest,
+  watchTurns,
+} from "./run.ts";
 import { StorageError, Store } from "./store.ts";
 
 /** How a caller wants to hear of a turn. */
@@ -106,7 +122,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   async clear(): Promise<Result<SessionResource>> {
     return this.#opened(async () => {
-      if (this.#activeTurn() !== null) return fail("busy", "A turn is running or waiting; the history can be cleared when it has ended.");
+      if (this.#activeTurn() !== null)
+        return fail("busy", "A turn is running or waiting; the history can be cleared when it has ended.");
       return this.#changing(() => clearSession(this.#ctx));
     });
   }
@@ -186,7 +203,12 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       const visible = loadHistory(this.#ctx).filter((item) => !item.hidden);
       const history = visible.reduce((sum, item) => sum + item.tokens, 0);
       const free = Math.max(0, budget - system - history);
-      return ok({ budget, tokens: { system, tools: 0, history, free }, historyFrom: row.historyFrom, estimator: ESTIMATOR });
+      return ok({
+        budget,
+        tokens: { system, tools: 0, history, free },
+        historyFrom: row.historyFrom,
+        estimator: ESTIMATOR,
+      });
     });
   }
 
@@ -280,7 +302,11 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   #drainSoon(): void {
     if (this.#ctx.store.outbox(1).length === 0) return;
-    this.ctx.waitUntil(drainOutbox(this.#ctx).catch((error) => console.error("outbox:", error)).then(() => this.#arm()));
+    this.ctx.waitUntil(
+      drainOutbox(this.#ctx)
+        .catch((error) => console.error("outbox:", error))
+        .then(() => this.#arm()),
+    );
   }
 
   /** The alarm is the earliest due job's, or none. */

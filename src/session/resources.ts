@@ -1,7 +1,8 @@
 /** Rows to the resources the API shows. */
+
+import type { Role, Usage } from "../log/entries.ts";
 import type { Identity } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
-import type { Role, Usage } from "../log/entries.ts";
 import type { TurnState } from "../turn/table.ts";
 import { type MessageRow, messageId, type SessionRow, type TurnRow, turnId } from "./rows.ts";
 

@@ -3,9 +3,9 @@
  * rebuilt from today's sources: what cannot be restored stops the turn.
  */
 import { fail, ok, type Result } from "../errors.ts";
-import { messageTokens, type HistoryItem } from "../turn/history.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import { type HistoryItem, messageTokens } from "../turn/history.ts";
 import { type SessionContext, sessionRow } from "./context.ts";
 import { notice } from "./contract.ts";
 import type { MessageRow } from "./rows.ts";
@@ -28,7 +28,10 @@ export async function restoreText(ctx: SessionContext, kind: SnapshotKind, sha25
   try {
     stored = await ctx.snapshots.get({ tenant: sessionRow(ctx).tenant, kind, sha256 });
   } catch {
-    return fail("prompt_unavailable", `The session's ${kind} text is damaged here, and its copy in R2 cannot be read now.`);
+    return fail(
+      "prompt_unavailable",
+      `The session's ${kind} text is damaged here, and its copy in R2 cannot be read now.`,
+    );
   }
   if (stored === null) {
     return fail("prompt_unavailable", `The session's ${kind} text is absent or damaged, here and in R2.`);

@@ -1,9 +1,9 @@
 /** How a turn ends: what each outcome writes, and what later requests see of it. Every ending is one transaction. */
 import type { ErrorCode } from "../errors.ts";
 import type { EntryBodies } from "../log/entries.ts";
-import { expand } from "../prompt/template.ts";
 import { templateValues } from "../prompt/contract.ts";
 import type { NoticeName } from "../prompt/sources.ts";
+import { expand } from "../prompt/template.ts";
 import type { CallOutcome } from "../runtime/model.ts";
 import { countedMessages, IN_FLIGHT, type StoredState } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
@@ -132,7 +132,11 @@ function writeMarker(ctx: SessionContext, n: number, name: NoticeName): NewMessa
   return { seq, turn: n, role: "user", content, hidden: false };
 }
 
-function writeResponse(ctx: SessionContext, turn: TurnRow, outcome: Omit<EntryBodies["response"], "attempt" | "call">): void {
+function writeResponse(
+  ctx: SessionContext,
+  turn: TurnRow,
+  outcome: Omit<EntryBodies["response"], "attempt" | "call">,
+): void {
   const call = turn.requests.at(-1)?.call ?? 1;
   const { finish, usage, status, error } = outcome;
   const body = { attempt: turn.attempt, call, finish, usage, status, error };

@@ -7,6 +7,7 @@ import type { Block, Draft, EntryBodies, Role } from "../log/entries.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { IN_FLIGHT, type StoredState } from "../turn/table.ts";
+import { insertStatement, readRow, SESSION_COLUMNS, TURN_COLUMNS, updateStatement } from "./columns.ts";
 import {
   type DueRow,
   type Job,
@@ -18,7 +19,6 @@ import {
   type TurnRow,
 } from "./rows.ts";
 import { MIGRATIONS } from "./schema.ts";
-import { insertStatement, readRow, SESSION_COLUMNS, TURN_COLUMNS, updateStatement } from "./columns.ts";
 
 type SqlRow = Record<string, SqlStorageValue>;
 
@@ -64,7 +64,10 @@ export class Store {
     if (from === MIGRATIONS.length) return;
     this.#run("CREATE TABLE IF NOT EXISTS schema (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL)");
     for (const migration of MIGRATIONS.slice(from)) this.#run(migration);
-    this.#run("INSERT INTO schema VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET version = excluded.version", MIGRATIONS.length);
+    this.#run(
+      "INSERT INTO schema VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
+      MIGRATIONS.length,
+    );
   }
 
   // ---- session ----
@@ -95,7 +98,8 @@ export class Store {
   /** The `seq` the next entry will get. */
   nextSeq(): number {
     this.#nextSeq ??=
-      1 + Math.max(this.#number("SELECT max(seq) AS v FROM entries"), this.#number("SELECT max(seq) AS v FROM messages"));
+      1 +
+      Math.max(this.#number("SELECT max(seq) AS v FROM entries"), this.#number("SELECT max(seq) AS v FROM messages"));
     return this.#nextSeq;
   }
 
@@ -103,7 +107,14 @@ export class Store {
   append(ts: string, entry: Draft, turn: number | null = null): number {
     const seq = this.nextSeq();
     const body = this.#spill(`log:${seq}`, JSON.stringify(entry.body));
-    this.#run("INSERT INTO entries (seq, ts, type, turn, body) VALUES (?, ?, ?, ?, ?)", seq, ts, entry.type, turn, body);
+    this.#run(
+      "INSERT INTO entries (seq, ts, type, turn, body) VALUES (?, ?, ?, ?, ?)",
+      seq,
+      ts,
+      entry.type,
+      turn,
+      body,
+    );
     this.#nextSeq = seq + 1;
     return seq;
   }
@@ -129,7 +140,12 @@ export class Store {
   /** Log lines `from` ≤ seq < `to`, in order, at most `limit` of each table; call again after the last one returned. */
   log(from: number, to: number, limit: number): LogRow[] {
     const entries = this.#all("SELECT * FROM entries WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?", from, to, limit);
-    const messages = this.#all("SELECT * FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?", from, to, limit);
+    const messages = this.#all(
+      "SELECT * FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?",
+      from,
+      to,
+      limit,
+    );
     // Beyond the shorter list's end the other one may have gaps that are still unread.
     const ends = [entries, messages].filter((rows) => rows.length === limit).map((rows) => Number(rows.at(-1)!.seq));
     const end = Math.min(to, ...ends);
@@ -211,15 +227,16 @@ export class Store {
 
   /** Drops the part of a long input that did not fit its row, once the user entry holds it. */
   dropInput(row: TurnRow): void {
-    if (row.input !== null && byteLength(JSON.stringify(row.input)) > MAX_ROW_VALUE_BYTES) this.dropBlob(`input:${row.n}`);
+    if (row.input !== null && byteLength(JSON.stringify(row.input)) > MAX_ROW_VALUE_BYTES)
+      this.dropBlob(`input:${row.n}`);
   }
 
   /** Turns after `after` that are waiting or claim an attempt, oldest first. */
   liveTurns(after: number): TurnRow[] {
     const states: readonly StoredState[] = ["queued", ...IN_FLIGHT];
     const marks = states.map(() => "?").join(", ");
-    return this.#all(`SELECT * FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n`, after, ...states).map((row) =>
-      this.#turn(row),
+    return this.#all(`SELECT * FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n`, after, ...states).map(
+      (row) => this.#turn(row),
     );
   }
 

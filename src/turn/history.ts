@@ -69,7 +69,10 @@ function turnEnd(items: readonly HistoryItem[], start: number): number {
  * The `history` field of a request entry: ranges that hold exactly the chosen messages. `all` is every message entry
  * between the first and the last chosen one, hidden ones too.
  */
-export function seqRanges(all: readonly Pick<HistoryItem, "seq">[], chosen: readonly Pick<HistoryItem, "seq">[]): SeqRange[] {
+export function seqRanges(
+  all: readonly Pick<HistoryItem, "seq">[],
+  chosen: readonly Pick<HistoryItem, "seq">[],
+): SeqRange[] {
   const wanted = new Set(chosen.map((item) => item.seq));
   const ranges: SeqRange[] = [];
   let open: SeqRange | null = null;

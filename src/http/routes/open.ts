@@ -1,8 +1,8 @@
 /** What anyone may read: health, the API's description, and where to begin. */
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import { version } from "../../../package.json";
 import type { AppEnv } from "../env.ts";
 import { json } from "./common.ts";
-import { version } from "../../../package.json";
 
 /** Random per isolate start: two answers with different ones came from different processes. */
 let boot: string | null = null;

@@ -105,7 +105,10 @@ const getLog = createRoute({
   summary: "The session's log as JSONL, version 3",
   middleware: requireScopes("log:read"),
   request: { params, query: z.object({ version: z.literal("3").optional() }) },
-  responses: { 200: { description: "The log", content: { "application/x-ndjson": { schema: z.string() } } }, ...problems },
+  responses: {
+    200: { description: "The log", content: { "application/x-ndjson": { schema: z.string() } } },
+    ...problems,
+  },
 });
 
 export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
@@ -113,9 +116,7 @@ export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
     const request = c.req.valid("json");
     const id = request.id ?? `s-${crypto.randomUUID().replaceAll("-", "")}`;
     const made = unwrap(await sessionStub(c, id).create({ ...request, id, tenant: c.get("principal").tenant }));
-    return made.created
-      ? c.json(made.session, 201, { location: `/v1/sessions/${id}` })
-      : c.json(made.session, 200);
+    return made.created ? c.json(made.session, 201, { location: `/v1/sessions/${id}` }) : c.json(made.session, 200);
   });
   app.openapi(getSession, async (c) => c.json(unwrap(await sessionStub(c).get()), 200));
   app.openapi(refreshSession, async (c) => c.json(unwrap(await sessionStub(c).refresh(c.req.valid("json"))), 200));

@@ -59,7 +59,9 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
     const key = idempotencyKey(c);
     const streams = wantsStream(c);
     const ms = prefers(c).respondAsync ? 0 : MAX_WAIT_MS;
-    const answer = streams ? ({ kind: "stream", from: cursor(c, undefined) } as const) : ({ kind: "wait", ms } as const);
+    const answer = streams
+      ? ({ kind: "stream", from: cursor(c, undefined) } as const)
+      : ({ kind: "wait", ms } as const);
     const bodySha256 = sha256Hex(c.get("rawBody"));
     const mode = onBusy === "reject" ? "reject" : "queue";
     const done = unwrap(await sessionStub(c).submit({ ...request, input, key, bodySha256, onBusy: mode }, answer));
