@@ -75,11 +75,14 @@ export function seqRanges(
 ): SeqRange[] {
   const wanted = new Set(chosen.map((item) => item.seq));
   const ranges: SeqRange[] = [];
-  let open: SeqRange | null = null;
+  let open = false;
   for (const { seq } of all) {
-    if (!wanted.has(seq)) open = null;
-    else if (open === null) ranges.push((open = [seq, seq]));
-    else open[1] = seq;
+    if (!wanted.has(seq)) open = false;
+    else if (open) ranges.at(-1)![1] = seq;
+    else {
+      ranges.push([seq, seq]);
+      open = true;
+    }
   }
   return ranges;
 }

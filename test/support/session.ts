@@ -1,0 +1,139 @@
+/**
+ * Sessions under test, inside workerd: a client over the real HTTP surface, the fake provider, and the invariants that
+ * hold after every scenario. Importing it makes the file check them in `afterEach`.
+ */
+import { abortAllDurableObjects, reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, inject } from "vitest";
+import { parseExport } from "../../src/log/jsonl.ts";
+import type { SessionObject } from "../../src/session/object.ts";
+import type { MessageResource, SessionResource, TurnResource } from "../../src/session/resources.ts";
+import { forgetStored } from "../../src/snapshot/snapshots.ts";
+import { assertInvariants } from "./invariants.ts";
+import { providerControl, type ReceivedRequest } from "./provider-client.ts";
+
+export const provider = providerControl(inject("providerUrl"));
+
+/** A model name of this test alone, so that scripts and records of parallel files do not mix. */
+export let model: string;
+let created: string[] = [];
+
+beforeEach(() => {
+  model = `openai/test-${crypto.randomUUID().slice(0, 8)}`;
+  created = [];
+});
+
+afterEach(async () => {
+  const received = await provider.requests({ model: wireModel() });
+  for (const id of created) await checkSession(id, received);
+  expect(await provider.violations({ model: wireModel() })).toEqual([]);
+  await provider.reset({ model: wireModel() });
+  await reset();
+  forgetStored();
+});
+
+async function checkSession(id: string, received: ReceivedRequest[]): Promise<void> {
+  const response = await call("GET", `/v1/sessions/${id}/log`);
+  if (response.status !== 200) return; // erased, or its storage was taken away by the test
+  assertInvariants(parseExport(response.text), { received: created.length === 1 ? received : null });
+}
+
+export function wireModel(): string {
+  return model.slice("openai/".length);
+}
+
+export interface Reply<T> {
+  status: number;
+  headers: Headers;
+  text: string;
+  json: T;
+}
+
+/** A call over the whole stack. A string body is sent as it is. */
+export async function call<T = Record<string, never>>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Reply<T>> {
+  const response = await raw(method, path, body, headers);
+  const text = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(await response.arrayBuffer());
+  const json = /json/.test(response.headers.get("content-type") ?? "") && !/ndjson/.test(response.headers.get("content-type") ?? "");
+  return { status: response.status, headers: response.headers, text, json: (json ? JSON.parse(text) : null) as T };
+}
+
+export function raw(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  const sent = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
+  const type = method === "GET" ? {} : { "content-type": "application/json" };
+  return exports.default.fetch(`http://localhost${path}`, { method, headers: { ...type, ...headers }, ...sent });
+}
+
+/** Creates a session that talks to the fake provider, and expects that to work. */
+export async function createSession(fields: Record<string, unknown> = {}): Promise<SessionResource> {
+  const reply = await call<SessionResource>("POST", "/v1/sessions", { agent: "concierge", model, ...fields });
+  expect(reply.status, reply.text).toBe(201);
+  created.push(reply.json.id);
+  return reply.json;
+}
+
+export function getSession(id: string): Promise<SessionResource> {
+  return value("GET", `/v1/sessions/${id}`);
+}
+
+/** Sends a message and waits for its end. */
+export function say(id: string, input: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) {
+  return call<TurnResource>("POST", `/v1/sessions/${id}/turns`, { input, ...more }, headers);
+}
+
+/** Sends a message and does not wait. */
+export async function post(id: string, input: string): Promise<TurnResource> {
+  const reply = await say(id, input, {}, { prefer: "respond-async" });
+  expect(reply.status, reply.text).toBe(202);
+  return reply.json;
+}
+
+/** A turn once it has ended. */
+export function ended(id: string, turn: string): Promise<TurnResource> {
+  return value("GET", `/v1/sessions/${id}/turns/${turn}`, { prefer: "wait=20" });
+}
+
+export async function messages(id: string): Promise<MessageResource[]> {
+  return (await value<{ items: MessageResource[] }>("GET", `/v1/sessions/${id}/messages?limit=200`)).items;
+}
+
+export async function logLines(id: string) {
+  const reply = await call("GET", `/v1/sessions/${id}/log`);
+  expect(reply.status, reply.text).toBe(200);
+  return parseExport(reply.text);
+}
+
+async function value<T>(method: string, path: string, headers: Record<string, string> = {}): Promise<T> {
+  const reply = await call<T>(method, path, undefined, headers);
+  expect(reply.status, reply.text).toBe(200);
+  return reply.json;
+}
+
+/** What the provider got from this test: the messages of each request body, in order. */
+export async function sentMessages(): Promise<{ role: string; content: string }[][]> {
+  const received = await provider.requests({ model: wireModel() });
+  return received.map(({ body }) => JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(body)).messages);
+}
+
+export function stub(id: string): DurableObjectStub<SessionObject> {
+  return env.SESSIONS.getByName(`dev/${id}`);
+}
+
+/** A crash: every object's memory and running attempts are gone, storage and alarms stay. */
+export async function crash(): Promise<void> {
+  await abortAllDurableObjects();
+}
+
+/** Runs the object's alarm now, whenever it was set for. Says whether there was one. */
+export function alarm(id: string): Promise<boolean> {
+  return runDurableObjectAlarm(stub(id));
+}
+
+/** SQL on the session's own database. */
+export function sql<T extends Record<string, SqlStorageValue>>(id: string, query: string, ...values: SqlStorageValue[]): Promise<T[]> {
+  return runInDurableObject(stub(id), (_, state) => state.storage.sql.exec<T>(query, ...values).toArray());
+}
