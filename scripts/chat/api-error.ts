@@ -78,5 +78,7 @@ export function describe(error: unknown): string[] {
   if (!(error instanceof ApiError)) return [oneLine(`Unexpected: ${error instanceof Error ? error.message : error}`)];
   const where = [error.code, error.status ? `HTTP ${error.status}` : ""].filter(Boolean).join(", ");
   const head = [error.message, error.detail].filter(Boolean).join(": ") + (where ? ` (${where})` : "");
-  return [oneLine(head), ...error.fields.map((field) => oneLine(`  ${field.path}: ${field.message}`))];
+  // A field's fault that the detail tells already is not told twice.
+  const fields = error.fields.filter(({ message }) => !error.detail.includes(message));
+  return [oneLine(head), ...fields.map((field) => oneLine(`${field.path}: ${field.message}`))];
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { CommandError, type Conversation } from "./conversation.ts";
 import { contextPicture } from "./render.ts";
 import { changeDirectory, clear, newSession, refresh, resume } from "./session-commands.ts";
-import { oneLine } from "./text.ts";
+import { count, oneLine } from "./text.ts";
 
 export interface Command {
   name: string;
@@ -66,8 +66,9 @@ async function showPrompt({ api, screen, session: { id } }: Conversation): Promi
   // The BOM is part of the bytes; what is shown should hide nothing but control characters.
   screen.line([new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(bytes)]);
   const entry = newest.find((one) => one.sha256 === sha256);
-  const facts = [`${bytes.length} bytes`, ...(entry ? [`model ${entry.model}`, `epoch ${entry.epoch}`] : [])];
-  screen.line([`sha256 ${sha256}  ${facts.join(", ")}`, "dim"]);
+  const sent = entry ? `in the log since entry ${entry.seq}` : "not sent yet";
+  screen.line([`${count(bytes.length, "byte")}, model ${session.model}, epoch ${session.epoch}, ${sent}`, "dim"]);
+  screen.line([`sha256 ${sha256}`]);
   if (actual !== sha256) throw new CommandError(`The text does NOT have this hash. It hashes to ${actual}`);
   screen.line(["The text above has this hash.", "green"]);
 }

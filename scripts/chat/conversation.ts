@@ -10,6 +10,8 @@ export interface RunningTurn {
   /** Known from the first event on. */
   turn: string | null;
   cancelAsked: boolean;
+  /** The connection is broken, and the next try not made yet. */
+  reconnecting: boolean;
   /** Ends the display, not the turn. */
   stop: AbortController;
 }

@@ -1,7 +1,7 @@
 /** What the client shows of resources, as lines of spans. Pure. */
 import type { ContextReport, Message, Session } from "./resources.ts";
 import type { Span } from "./screen.ts";
-import { ago, count, cutTo, oneLine, pad, shortHash } from "./text.ts";
+import { ago, cells, count, cutTo, oneLine, pad, shortHash } from "./text.ts";
 
 type Line = Span[];
 
@@ -39,15 +39,14 @@ export function contractChange(before: Session, after: Session): string {
 export function recap(messages: readonly Message[], columns: number, agentName: string): Line[] {
   return messages.flatMap((message) => {
     const name = message.role === "user" ? "you" : oneLine(agentName);
-    const label = `${name}  `;
-    const mark = message.status === "complete" || message.status === "completed" ? "" : ` [${message.status}]`;
+    const mark = message.status === "complete" ? "" : ` [${message.status}]`;
     // 40 cells at least: a very narrow terminal wraps, which reads better than nothing.
-    const text = cutTo(oneLine(message.text), Math.max(40, 2 * columns - label.length - mark.length - 2));
+    const text = cutTo(oneLine(message.text), Math.max(40, 2 * columns - cells(name + mark) - 4));
     const line: Line = [
-      [label, message.role === "user" ? "bold" : ["bold", "cyan"]],
+      [name, message.role === "user" ? "bold" : ["bold", "cyan"]],
+      [`${mark}  `, "yellow"],
       [text, "dim"],
     ];
-    if (mark) line.push([mark, "yellow"]);
     return [line];
   });
 }

@@ -14,7 +14,7 @@ export async function sendMessage(
   text: string,
   options: Omit<FollowOptions, "signal"> = {},
 ): Promise<void> {
-  const running: RunningTurn = { turn: null, cancelAsked: false, stop: new AbortController() };
+  const running: RunningTurn = { turn: null, cancelAsked: false, reconnecting: false, stop: new AbortController() };
   chat.running = running;
   let view = NEW_TURN;
   let named = false;
@@ -25,6 +25,7 @@ export async function sendMessage(
     for await (const event of events) {
       const [next, pieces] = showEvent(view, event);
       view = next;
+      running.reconnecting = event.type === "reconnecting";
       if (!named && event.type === "turn" && chat.screen.interactive) {
         // The name alone, until the first word comes: it shows that the service has the message.
         chat.screen.write(`${oneLine(chat.session.identity.name)}  `, ["bold", "cyan"]);
@@ -77,7 +78,13 @@ export async function cancelRunning(chat: Conversation): Promise<void> {
   const { running } = chat;
   if (!running) return;
   running.cancelAsked = true;
-  if (running.turn === null) return;
+  if (running.turn === null) {
+    // Without a turn there is nothing to cancel: wait for its id, unless it would take another try to send.
+    if (!running.reconnecting) return;
+    chat.screen.note("The message is not sent again. Whether it arrived is not known.");
+    running.stop.abort();
+    return;
+  }
   try {
     await chat.api.cancelTurn(chat.session.id, running.turn);
     // The turn may have ended while the answer was on its way.

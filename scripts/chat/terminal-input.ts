@@ -4,14 +4,16 @@
  * line at a time. Only Ctrl-C gets through at once.
  */
 import { createInterface, type Interface } from "node:readline";
-import { PassThrough } from "node:stream";
-import type { ReadStream, WriteStream } from "node:tty";
+import { PassThrough, type Readable, type Writable } from "node:stream";
 import { foldPastes, fromLine, toLine } from "./keys.ts";
 import type { LineInput } from "./line-input.ts";
 
 const PASTE_ON = "\x1b[?2004h";
 const PASTE_OFF = "\x1b[?2004l";
 const CTRL_C = "\x03";
+
+/** What is needed of `process.stdin`. */
+export type TerminalSource = Readable & { setRawMode(on: boolean): unknown };
 
 export interface TerminalOptions {
   prompt: string;
@@ -21,8 +23,8 @@ export interface TerminalOptions {
 }
 
 export class TerminalInput implements LineInput {
-  readonly #stdin: ReadStream;
-  readonly #stdout: WriteStream;
+  readonly #stdin: TerminalSource;
+  readonly #stdout: Writable;
   readonly #gate: PassThrough;
   readonly #editor: Interface & { history?: string[] };
   readonly #onInterrupt: () => void;
@@ -34,7 +36,7 @@ export class TerminalInput implements LineInput {
   #keys: ((chunk: string | null) => void) | null = null;
   #ended = false;
 
-  constructor(stdin: ReadStream, stdout: WriteStream, { prompt, complete, onInterrupt }: TerminalOptions) {
+  constructor(stdin: TerminalSource, stdout: Writable, { prompt, complete, onInterrupt }: TerminalOptions) {
     this.#stdin = stdin;
     this.#stdout = stdout;
     this.#onInterrupt = onInterrupt;

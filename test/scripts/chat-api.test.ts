@@ -37,6 +37,12 @@ describe("the API client", () => {
     ]);
   });
 
+  it("does not tell a field's fault twice", () => {
+    const fields = [{ path: "agent", message: "unknown agent" }];
+    const more = { status: 400, code: "invalid_request", detail: "unknown agent; known: a", fields };
+    expect(describeError(new ApiError("problem", "Not valid", more))).toHaveLength(1);
+  });
+
   it("strips control characters out of a problem", async () => {
     const title = "a\u001b[31m\u0007b";
     stub.refuse.set("/v1/sessions/x", { status: 503, code: "storage_unavailable", title, detail: "\u009bc\nd" });

@@ -134,7 +134,7 @@ describe("resources", () => {
       ),
     );
     expect(lines[0]).toBe("you  a b[2J");
-    expect(lines[1]).toMatch(/^Wren {2}x+… \[partial\]$/);
+    expect(lines[1]).toMatch(/^Wren \[partial\] {2}x+…$/);
     expect(lines[1]!.length).toBeLessThanOrEqual(120);
   });
 
