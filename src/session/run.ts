@@ -67,7 +67,7 @@ function alreadyAnswered(ctx: SessionContext, request: TurnRequest): Result<Admi
 
 function admit(ctx: SessionContext, request: TurnRequest, atBoundary: boolean): Result<Admission> {
   const { store } = ctx;
-  const queued = store.countQueued(sessionRow(ctx).endedThrough);
+  const queued = store.queued(sessionRow(ctx).endedThrough).length;
   const idle = atBoundary && queued === 0;
   if (!idle && request.onBusy === "reject") return fail("busy", "A turn is running.");
   if (queued >= MAX_QUEUED_TURNS) return fail("queue_full", `${queued} turns are waiting already.`);
@@ -129,7 +129,8 @@ async function prepare(ctx: SessionContext): Promise<Result<void>> {
 export function startNext(ctx: SessionContext): Promise<void> | null {
   const row = ctx.store.session();
   if (row === null || ctx.memory.stalled) return null;
-  const turn = ctx.store.firstQueued(row.endedThrough);
+  const [n] = ctx.store.queued(row.endedThrough);
+  const turn = n === undefined ? null : ctx.store.turn(n);
   if (turn === null) return null;
   const live = follow(ctx, turn);
   live.update({ state: next("queued", "start")! });

@@ -96,7 +96,7 @@ function end(
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
     if (state === "failed" && turn.userSeq !== null) store.setHidden(turn.userSeq, true);
     store.updateSession(sessionAfter(sessionRow(ctx), turn, state, endedAt));
-    if (store.firstQueued(sessionRow(ctx).endedThrough) === null) store.dropDue("turns");
+    if (store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
     return { ending, turn };
   });
   const { history } = ctx.memory;

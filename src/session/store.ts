@@ -27,12 +27,19 @@ export class StorageError extends Error {
   override name = "StorageError";
 }
 
+/** Turns kept in memory; beyond that they are read again. */
+const TURNS_IN_HAND = 16;
+
 export class Store {
   readonly #storage: DurableObjectStorage;
   #nextSeq: number | null = null;
   #nextTurn: number | null = null;
   #due: Map<Job, DueRow> | null = null;
   #session: SessionRow | null = null;
+  /** Numbers of the waiting turns, oldest first. */
+  #queued: number[] | null = null;
+  /** The turns in hand, so that a running one is read once. */
+  readonly #turns = new Map<number, TurnRow>();
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -211,18 +218,30 @@ export class Store {
     );
     this.#run(sql, ...values);
     this.#nextTurn = row.n + 1;
+    this.#queued?.push(row.n);
+    this.#remember(row);
   }
 
   turn(n: number): TurnRow | null {
+    const known = this.#turns.get(n);
+    if (known !== undefined) return known;
     const row = this.#first("SELECT * FROM turns WHERE n = ?", n);
-    return row === null ? null : this.#turn(row);
+    return row === null ? null : this.#remember(this.#turn(row));
   }
 
   /** Changes a turn only while it is in one of `states`; says whether it was. */
   updateTurn(n: number, states: readonly StoredState[], change: Partial<TurnRow>): boolean {
     const { sql, values } = updateStatement("turns", TURN_COLUMNS, change);
     const marks = states.map(() => "?").join(", ");
-    return this.#run(`${sql} WHERE n = ? AND state IN (${marks})`, ...values, n, ...states) > 0;
+    const changed = this.#run(`${sql} WHERE n = ? AND state IN (${marks})`, ...values, n, ...states) > 0;
+    const known = this.#turns.get(n);
+    if (changed && known !== undefined) this.#remember({ ...known, ...change });
+    else this.#turns.delete(n);
+    if (changed && change.state !== undefined && this.#queued !== null) {
+      // A turn that waits again is an older one: what it comes before is read anew.
+      this.#queued = change.state === "queued" ? null : this.#queued.filter((waiting) => waiting !== n);
+    }
+    return changed;
   }
 
   /** Drops the part of a long input that did not fit its row, once the user entry holds it. */
@@ -240,14 +259,12 @@ export class Store {
     );
   }
 
-  /** The oldest waiting turn after `after`. */
-  firstQueued(after: number): TurnRow | null {
-    const row = this.#first("SELECT * FROM turns WHERE n > ? AND state = 'queued' ORDER BY n LIMIT 1", after);
-    return row === null ? null : this.#turn(row);
-  }
-
-  countQueued(after: number): number {
-    return this.#number("SELECT count(*) AS v FROM turns WHERE n > ? AND state = 'queued'", after);
+  /** Numbers of the waiting turns after `after`, oldest first. */
+  queued(after: number): readonly number[] {
+    this.#queued ??= this.#all("SELECT n FROM turns WHERE n > ? AND state = 'queued' ORDER BY n", after).map((row) =>
+      Number(row.n),
+    );
+    return this.#queued;
   }
 
   // ---- idempotency keys ----
@@ -340,6 +357,14 @@ export class Store {
     this.#nextTurn = null;
     this.#due = null;
     this.#session = null;
+    this.#queued = null;
+    this.#turns.clear();
+  }
+
+  #remember(row: TurnRow): TurnRow {
+    if (this.#turns.size >= TURNS_IN_HAND) this.#turns.clear();
+    this.#turns.set(row.n, row);
+    return row;
   }
 
   #turn(row: SqlRow): TurnRow {

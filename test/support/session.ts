@@ -119,6 +119,12 @@ export async function sentMessages(): Promise<{ role: string; content: string }[
   return received.map(({ body }) => JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(body)).messages);
 }
 
+/** Lets the provider's hanging requests go on, once there is one. */
+export async function release(): Promise<void> {
+  await provider.waitFor({ model: wireModel() });
+  await provider.release({ model: wireModel() });
+}
+
 export function stub(id: string): DurableObjectStub<SessionObject> {
   return env.SESSIONS.getByName(`dev/${id}`);
 }

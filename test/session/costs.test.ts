@@ -1,0 +1,100 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { forgetStored } from "../../src/snapshot/snapshots.ts";
+import { countRows } from "../support/rows.ts";
+import { alarm, crash, createSession, getSession, say, sql, stub } from "../support/session.ts";
+
+/** Fills a session's history with complete short turns, as the tables would hold them. */
+async function seed(id: string, messages: number): Promise<void> {
+  await runInDurableObject(stub(id), (_, { storage }) => {
+    const { sql } = storage;
+    storage.transactionSync(() => {
+      const last = "SELECT max(seq) AS v FROM (SELECT max(seq) AS seq FROM messages UNION SELECT max(seq) FROM entries)";
+      const from = Number(sql.exec(last).one().v) + 1;
+      for (let i = 0; i < messages; i++) {
+        const seq = from + i;
+        const role = i % 2 === 0 ? "user" : "assistant";
+        const content = [{ type: "text", text: `message ${i}` }];
+        const body = JSON.stringify({ id: `msg_${seq}`, role, content, status: "complete", metadata: null });
+        const turn = 1000 + Math.floor(i / 2);
+        sql.exec("INSERT INTO messages VALUES (?, ?, ?, ?, 0, ?)", seq, "2026-11-30T00:00:00.000Z", turn, role, body);
+      }
+    });
+  });
+  await crash();
+}
+
+const SIZES = [10, 1_000, 10_000];
+
+describe("rows a turn costs", { timeout: 60_000 }, () => {
+  it("does not depend on the history: at most 16 read and 16 written on a warm plain turn", async () => {
+    const costs = [];
+    for (const size of SIZES) {
+      const { id } = await createSession();
+      await say(id, "first");
+      await seed(id, size);
+      await say(id, "warms it up");
+      const cost = await countRows(id, () => say(id, "the one that counts", {}, { "idempotency-key": "k" }));
+      costs.push(cost);
+      expect(cost.read, `read at ${size}`).toBeLessThanOrEqual(16);
+      expect(cost.written, `written at ${size}`).toBeLessThanOrEqual(16);
+    }
+    console.info("warm turn, rows at 10, 1,000 and 10,000 messages:", JSON.stringify(costs));
+    expect(new Set(costs.map((cost) => JSON.stringify(cost))).size).toBe(1);
+  });
+
+  it("reads at most 25 rows on a cold resume before the history it sends", async () => {
+    for (const size of SIZES) {
+      const { id } = await createSession();
+      await say(id, "first");
+      await seed(id, size);
+      await crash();
+      const cost = await countRows(id, () => say(id, "after the cold start"));
+      const [sent] = await sql<{ n: number }>(id, "SELECT count(*) AS n FROM messages WHERE seq >= (SELECT history_from FROM session)");
+      const history = Math.max(size + 2, sent!.n - 2); // all of it is read once, also what the budget then drops
+      console.info(`cold resume at ${size} messages: ${cost.read - history} rows before the history of ${history}`);
+      expect(cost.read - history).toBeLessThanOrEqual(25);
+    }
+  });
+
+  it("writes no history row again when the window moves, and moves it in one big step", async () => {
+    const { id } = await createSession();
+    await say(id, "first");
+    await seed(id, 30_000);
+    await say(id, "drops half");
+    const from = await historyFrom(id);
+    expect(from).toBeGreaterThan(10_000);
+    for (let i = 0; i < 5; i++) await say(id, `stays ${i}`);
+    expect(await historyFrom(id)).toBe(from);
+  });
+});
+
+describe("R2", { timeout: 60_000 }, () => {
+  it("holds one contract and one prompt for 1,000 sessions of one agent, and is asked no more than that", async () => {
+    const old = await env.SNAPSHOTS.list();
+    await env.SNAPSHOTS.delete(old.objects.map(({ key }) => key));
+    forgetStored();
+    const head = vi.spyOn(env.SNAPSHOTS, "head");
+    const put = vi.spyOn(env.SNAPSHOTS, "put");
+    const ids: string[] = [];
+    for (let batch = 0; batch < 20; batch++) {
+      const made = await Promise.all(Array.from({ length: 50 }, () => createSession()));
+      ids.push(...made.map(({ id }) => id));
+    }
+    for (const id of ids.slice(0, 50)) await settled(id);
+    const { objects } = await env.SNAPSHOTS.list({ prefix: "tenants/dev/" });
+    expect(objects.map(({ key }) => key.split("/")[2]).sort()).toEqual(["contracts", "prompts"]);
+    console.info(`R2 for 1,000 sessions: ${head.mock.calls.length} HEAD, ${put.mock.calls.length} PUT`);
+    expect(put.mock.calls.length).toBeLessThanOrEqual(2 * 50); // the first batch, before anything is known
+  });
+});
+
+async function settled(id: string): Promise<void> {
+  await alarm(id);
+  expect((await getSession(id)).snapshot).toBe("stored");
+}
+
+async function historyFrom(id: string): Promise<number> {
+  return (await sql<{ v: number }>(id, "SELECT history_from AS v FROM session"))[0]!.v;
+}
