@@ -27,8 +27,6 @@ export interface Memory {
   driftChecked: boolean;
   /** A commit failed: waiting turns are left alone until the alarm or the next call looks again. */
   stalled: boolean;
-  /** How often prompt text was restored: tests assert that it stays put while nothing changes. */
-  restores: number;
 }
 
 export interface SessionContext {

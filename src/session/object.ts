@@ -87,7 +87,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       snapshots: new Snapshots(env.SNAPSHOTS),
       bundle,
       env,
-      memory: { prompt: null, history: null, driftChecked: false, stalled: false, restores: 0 },
+      memory: { prompt: null, history: null, driftChecked: false, stalled: false },
       lane: new Lane(() => startNext(this.#ctx)),
       live: new Map(),
       now: () => Date.now(),

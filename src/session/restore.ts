@@ -13,9 +13,7 @@ import type { MessageRow } from "./rows.ts";
 /** The prompt in use, from memory or from SQLite, without leaving the tick; `null` when it must be healed first. */
 export function loadPrompt(ctx: SessionContext): string | null {
   if (ctx.memory.prompt === null) {
-    const { promptSha256 } = sessionRow(ctx);
-    ctx.memory.prompt = localText(ctx, "prompt", promptSha256);
-    ctx.memory.restores += 1;
+    ctx.memory.prompt = localText(ctx, "prompt", sessionRow(ctx).promptSha256);
   }
   return ctx.memory.prompt;
 }
