@@ -11,24 +11,20 @@ const root = resolve(import.meta.dirname, "..");
 const home = mkdtempSync(join(tmpdir(), "selfsame-test-home-"));
 const guard = join(root, "test/support/loopback.ts");
 
-const child = spawn(
-  process.execPath,
-  [join(root, "node_modules/vitest/vitest.mjs"), "run", ...process.argv.slice(2)],
-  {
-    cwd: root,
-    stdio: "inherit",
-    env: {
-      PATH: `${join(root, "node_modules/.bin")}:${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
-      HOME: home,
-      XDG_CONFIG_HOME: join(home, "config"),
-      NODE_OPTIONS: `--import=${guard}`,
-      WRANGLER_SEND_METRICS: "false",
-      CLOUDFLARE_CF_FETCH_ENABLED: "false",
-      ...(process.env.CI === undefined ? {} : { CI: process.env.CI }),
-      ...(process.stdout.isTTY ? { FORCE_COLOR: "1", TERM: process.env.TERM ?? "xterm" } : { NO_COLOR: "1" }),
-    },
+const child = spawn(process.execPath, [join(root, "node_modules/vitest/vitest.mjs"), "run", ...process.argv.slice(2)], {
+  cwd: root,
+  stdio: "inherit",
+  env: {
+    PATH: `${join(root, "node_modules/.bin")}:${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, "config"),
+    NODE_OPTIONS: `--import=${guard}`,
+    WRANGLER_SEND_METRICS: "false",
+    CLOUDFLARE_CF_FETCH_ENABLED: "false",
+    ...(process.env.CI === undefined ? {} : { CI: process.env.CI }),
+    ...(process.stdout.isTTY ? { FORCE_COLOR: "1", TERM: process.env.TERM ?? "xterm" } : { NO_COLOR: "1" }),
   },
-);
+});
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
 child.on("exit", (code, signal) => {

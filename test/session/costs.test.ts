@@ -10,7 +10,8 @@ async function seed(id: string, messages: number): Promise<void> {
   await runInDurableObject(stub(id), (_, { storage }) => {
     const { sql } = storage;
     storage.transactionSync(() => {
-      const last = "SELECT max(seq) AS v FROM (SELECT max(seq) AS seq FROM messages UNION SELECT max(seq) FROM entries)";
+      const last =
+        "SELECT max(seq) AS v FROM (SELECT max(seq) AS seq FROM messages UNION SELECT max(seq) FROM entries)";
       const from = Number(sql.exec(last).one().v) + 1;
       for (let i = 0; i < messages; i++) {
         const seq = from + i;
@@ -51,7 +52,10 @@ describe("rows a turn costs", { timeout: 60_000 }, () => {
       await seed(id, size);
       await crash();
       const cost = await countRows(id, () => say(id, "after the cold start"));
-      const [sent] = await sql<{ n: number }>(id, "SELECT count(*) AS n FROM messages WHERE seq >= (SELECT history_from FROM session)");
+      const [sent] = await sql<{ n: number }>(
+        id,
+        "SELECT count(*) AS n FROM messages WHERE seq >= (SELECT history_from FROM session)",
+      );
       const history = Math.max(size + 2, sent!.n - 2); // all of it is read once, also what the budget then drops
       console.info(`cold resume at ${size} messages: ${cost.read - history} rows before the history of ${history}`);
       expect(cost.read - history).toBeLessThanOrEqual(25);

@@ -1,6 +1,20 @@
-import { vi, describe, expect, it, afterEach } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { TURN_WATCH_MS } from "../../src/limits.ts";
-import { alarm, crash, createSession, ended, getSession, logLines, messages, post, provider, release, say, sentMessages, wireModel } from "../support/session.ts";
+import {
+  alarm,
+  crash,
+  createSession,
+  ended,
+  getSession,
+  logLines,
+  messages,
+  post,
+  provider,
+  release,
+  say,
+  sentMessages,
+  wireModel,
+} from "../support/session.ts";
 
 afterEach(() => {
   vi.useRealTimers();

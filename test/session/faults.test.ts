@@ -1,6 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { ScriptEntry } from "../support/provider-script.ts";
-import { call, createSession, getSession, logLines, messages, provider, say, sentMessages, wireModel } from "../support/session.ts";
+import {
+  call,
+  createSession,
+  getSession,
+  logLines,
+  messages,
+  provider,
+  say,
+  sentMessages,
+  wireModel,
+} from "../support/session.ts";
 
 interface Failed {
   code: string;
@@ -10,17 +20,36 @@ interface Failed {
 const FAULTS: [string, Omit<ScriptEntry, "match"> & { kind: ScriptEntry["kind"] }, number, string][] = [
   ["cut mid-text", { kind: "cut", after: "half of" } as ScriptEntry, 502, "incomplete"],
   ["cut before any header", { kind: "cut" } as ScriptEntry, 502, "provider_unavailable"],
-  ["ended without a terminal event", { kind: "end-without-finish", after: "half of" } as ScriptEntry, 502, "incomplete"],
+  [
+    "ended without a terminal event",
+    { kind: "end-without-finish", after: "half of" } as ScriptEntry,
+    502,
+    "incomplete",
+  ],
   ["stopped by length", { kind: "answer", text: "half of", finish: "length" } as ScriptEntry, 502, "incomplete"],
-  ["an error inside the stream", { kind: "error-in-stream", after: "half of", message: "oops" } as ScriptEntry, 502, "incomplete"],
+  [
+    "an error inside the stream",
+    { kind: "error-in-stream", after: "half of", message: "oops" } as ScriptEntry,
+    502,
+    "incomplete",
+  ],
   ["400", { kind: "status", status: 400 } as ScriptEntry, 502, "provider_rejected"],
   ["401", { kind: "status", status: 401 } as ScriptEntry, 502, "provider_rejected"],
-  ["a redirect", { kind: "status", status: 307, headers: { location: "/v1/elsewhere" } } as ScriptEntry, 502, "provider_rejected"],
+  [
+    "a redirect",
+    { kind: "status", status: 307, headers: { location: "/v1/elsewhere" } } as ScriptEntry,
+    502,
+    "provider_rejected",
+  ],
   ["429", { kind: "status", status: 429 } as ScriptEntry, 502, "provider_unavailable"],
   ["500", { kind: "status", status: 500 } as ScriptEntry, 502, "provider_unavailable"],
   [
     "a context that is too long",
-    { kind: "status", status: 400, body: { error: { message: "too long", code: "context_length_exceeded" } } } as ScriptEntry,
+    {
+      kind: "status",
+      status: 400,
+      body: { error: { message: "too long", code: "context_length_exceeded" } },
+    } as ScriptEntry,
     502,
     "context_overflow",
   ],
@@ -41,7 +70,9 @@ describe("a provider's fault", () => {
     expect(last).not.toContain("QUESTION");
     expect(last).not.toContain("half of");
     expect((await getSession(id)).messageCount).toBe(4);
-    const shown = (await messages(id)).filter(({ turn }) => turn === "turn_2").map(({ role, status }) => [role, status]);
+    const shown = (await messages(id))
+      .filter(({ turn }) => turn === "turn_2")
+      .map(({ role, status }) => [role, status]);
     expect(shown[0]).toEqual(["user", "failed"]);
     expect(shown.slice(1)).toEqual(reply.json.code === "incomplete" ? [["assistant", "partial"]] : []);
     const responses = (await logLines(id)).filter(({ type }) => type === "response");
@@ -66,8 +97,14 @@ describe("a provider's fault", () => {
       { choices: [{ index: 0, delta: { content: "whole 🌍" }, finish_reason: null }] },
       { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
     ];
-    const chunks = [Buffer.from(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join("")).toString("base64")];
+    const chunks = [
+      Buffer.from(frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join("")).toString("base64"),
+    ];
     await provider.script({ kind: "raw", chunks, end: true, match: { model: wireModel() } });
-    expect((await say(id, "hello")).json).toMatchObject({ state: "completed", output: { text: "whole 🌍" }, usage: null });
+    expect((await say(id, "hello")).json).toMatchObject({
+      state: "completed",
+      output: { text: "whole 🌍" },
+      usage: null,
+    });
   });
 });

@@ -63,7 +63,13 @@ describe("refresh", () => {
     await say(session.id, "one");
     await deploy("Other rules.");
     const refreshed = (await call("POST", `/v1/sessions/${session.id}/refresh`, {})).json;
-    expect(refreshed).toMatchObject({ epoch: 2, identity: session.identity, messageCount: 2, drift: null, state: "idle" });
+    expect(refreshed).toMatchObject({
+      epoch: 2,
+      identity: session.identity,
+      messageCount: 2,
+      drift: null,
+      state: "idle",
+    });
     expect(refreshed.fingerprint).not.toBe(session.fingerprint);
     await say(session.id, "two");
     await crash();
@@ -120,10 +126,18 @@ describe("refresh", () => {
 
 describe("clear", () => {
   it("cuts the history off, begins an epoch, and keeps identity, overrides, project and log", async () => {
-    const session = await createSession({ identity: { id: "agent-1" }, project: { name: "p", rules: "Project rules." } });
+    const session = await createSession({
+      identity: { id: "agent-1" },
+      project: { name: "p", rules: "Project rules." },
+    });
     await say(session.id, "one");
     const cleared = (await call("POST", `/v1/sessions/${session.id}/clear`, {})).json;
-    expect(cleared).toMatchObject({ epoch: 2, messageCount: 0, identity: session.identity, fingerprint: session.fingerprint });
+    expect(cleared).toMatchObject({
+      epoch: 2,
+      messageCount: 0,
+      identity: session.identity,
+      fingerprint: session.fingerprint,
+    });
     await crash();
     await say(session.id, "two");
     const [, second] = await sentMessages();

@@ -54,10 +54,23 @@ describe("a prompt hook", () => {
     useHook("rules", { required: true });
     const { id } = await createSession({ instructions: { base: "Base.", developer: "Mine." } });
     expect(await asked()).toEqual([]);
-    expect((await call("GET", `/v1/sessions/${id}/contract`)).json).toMatchObject({ base: "Base.", developer: "Mine." });
+    expect((await call("GET", `/v1/sessions/${id}/contract`)).json).toMatchObject({
+      base: "Base.",
+      developer: "Mine.",
+    });
   });
 
-  const failures = ["status", "redirect", "shape", "text", "surrogate", "big", "silent", "http://127.0.0.1:1/", "http://hook.example/"];
+  const failures = [
+    "status",
+    "redirect",
+    "shape",
+    "text",
+    "surrogate",
+    "big",
+    "silent",
+    "http://127.0.0.1:1/",
+    "http://hook.example/",
+  ];
 
   it.each(failures)("that fails (%s) is a notice where it may be missing", async (kind) => {
     useHook(kind);

@@ -1,7 +1,23 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { snapshotKey } from "../../src/snapshot/snapshots.ts";
-import { alarm, call, crash, createSession, ended, getSession, logLines, messages, post, provider, release, say, sentMessages, sql, wireModel } from "../support/session.ts";
+import {
+  alarm,
+  call,
+  crash,
+  createSession,
+  ended,
+  getSession,
+  logLines,
+  messages,
+  post,
+  provider,
+  release,
+  say,
+  sentMessages,
+  sql,
+  wireModel,
+} from "../support/session.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -112,8 +128,11 @@ describe("SQLite that fails", () => {
     await provider.script({ kind: "hang", match: { model: wireModel() } });
     const first = await post(id, "first");
     const second = await post(id, "second");
-    await sql(id, `CREATE TRIGGER injected BEFORE INSERT ON entries WHEN NEW.type = 'request'
-      BEGIN SELECT RAISE(ABORT, 'injected'); END`);
+    await sql(
+      id,
+      `CREATE TRIGGER injected BEFORE INSERT ON entries WHEN NEW.type = 'request'
+      BEGIN SELECT RAISE(ABORT, 'injected'); END`,
+    );
     await release();
     expect((await ended(id, first.id)).state).toBe("completed");
     expect(await provider.requests({ model: wireModel() })).toHaveLength(1);
@@ -127,8 +146,11 @@ describe("SQLite that fails", () => {
     await provider.script({ kind: "hang", after: "half", rest: "whole", match: { model: wireModel() } });
     const turn = await post(id, "question");
     await provider.waitFor({ model: wireModel() });
-    await sql(id, `CREATE TRIGGER injected BEFORE INSERT ON entries WHEN NEW.type = 'response'
-      BEGIN SELECT RAISE(ABORT, 'injected'); END`);
+    await sql(
+      id,
+      `CREATE TRIGGER injected BEFORE INSERT ON entries WHEN NEW.type = 'response'
+      BEGIN SELECT RAISE(ABORT, 'injected'); END`,
+    );
     await release();
     await vi.waitFor(async () => expect((await getSession(id)).state).toBe("unknown"));
     await sql(id, "DROP TRIGGER injected");

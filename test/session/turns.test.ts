@@ -1,7 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { MAX_QUEUED_TURNS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
-import { call, createSession, ended, getSession, messages, post, provider, release, say, sentMessages, wireModel } from "../support/session.ts";
+import {
+  call,
+  createSession,
+  ended,
+  getSession,
+  messages,
+  post,
+  provider,
+  release,
+  say,
+  sentMessages,
+  wireModel,
+} from "../support/session.ts";
 
 describe("admission", () => {
   it("makes the order of admission the order of the transcript: the second request contains the first answer", async () => {
@@ -81,14 +93,17 @@ describe("answers", () => {
     ]);
   });
 
-  it.each(["wake", "resume", "unread", "idle", "deferred_continuation"])("go to the event %s without an input", async (event) => {
-    const { id } = await createSession();
-    const reply = await call<TurnResource>("POST", `/v1/sessions/${id}/turns`, { event });
-    expect(reply.json).toMatchObject({ state: "completed", event });
-    const [[, user]] = (await sentMessages()) as [[unknown, { content: string }]];
-    expect(user.content).toContain("[runtime]");
-    expect((await messages(id)).map(({ role }) => role)).toEqual(["assistant"]);
-  });
+  it.each(["wake", "resume", "unread", "idle", "deferred_continuation"])(
+    "go to the event %s without an input",
+    async (event) => {
+      const { id } = await createSession();
+      const reply = await call<TurnResource>("POST", `/v1/sessions/${id}/turns`, { event });
+      expect(reply.json).toMatchObject({ state: "completed", event });
+      const [[, user]] = (await sentMessages()) as [[unknown, { content: string }]];
+      expect(user.content).toContain("[runtime]");
+      expect((await messages(id)).map(({ role }) => role)).toEqual(["assistant"]);
+    },
+  );
 });
 
 describe("temporary instructions", () => {

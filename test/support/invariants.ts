@@ -12,7 +12,10 @@ export interface Evidence {
 
 export function assertInvariants(lines: ExportLine[], { received }: Evidence): void {
   const entries = lines.filter((line): line is Entry => "seq" in line);
-  expect(entries.map(({ seq }) => seq), "seq has no gap").toEqual(entries.map((_, index) => index + 1));
+  expect(
+    entries.map(({ seq }) => seq),
+    "seq has no gap",
+  ).toEqual(entries.map((_, index) => index + 1));
   assertRebuildable(lines, received);
   assertOneOfEach(entries);
   assertPaired(lines);
@@ -28,7 +31,8 @@ function assertRebuildable(lines: ExportLine[], received: ReceivedRequest[] | nu
     expect(sha256, `request at seq ${request.seq} hashes to what was recorded`).toBe(request.bodySha256);
     return sha256;
   });
-  for (const { body } of received ?? []) expect(recorded, "a request that was sent is in the log").toContain(sha256Hex(body));
+  for (const { body } of received ?? [])
+    expect(recorded, "a request that was sent is in the log").toContain(sha256Hex(body));
 }
 
 /** 3: one accepted input is one user entry, and at most one completed answer. */

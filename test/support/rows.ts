@@ -10,7 +10,9 @@ export interface RowCount {
 /** Runs `work` and counts every statement of every object in this isolate meanwhile. `id` names any session. */
 export async function countRows(id: string, work: () => Promise<unknown>): Promise<RowCount> {
   const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
-  const prototype: SqlStorage = await runInDurableObject(stub(id), (_, state) => Object.getPrototypeOf(state.storage.sql));
+  const prototype: SqlStorage = await runInDurableObject(stub(id), (_, state) =>
+    Object.getPrototypeOf(state.storage.sql),
+  );
   const { exec } = prototype;
   prototype.exec = function counted(this: SqlStorage, ...args: Parameters<SqlStorage["exec"]>) {
     const cursor = exec.apply(this, args);

@@ -58,11 +58,18 @@ export async function call<T = Record<string, never>>(
 ): Promise<Reply<T>> {
   const response = await raw(method, path, body, headers);
   const text = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(await response.arrayBuffer());
-  const json = /json/.test(response.headers.get("content-type") ?? "") && !/ndjson/.test(response.headers.get("content-type") ?? "");
+  const json =
+    /json/.test(response.headers.get("content-type") ?? "") &&
+    !/ndjson/.test(response.headers.get("content-type") ?? "");
   return { status: response.status, headers: response.headers, text, json: (json ? JSON.parse(text) : null) as T };
 }
 
-export function raw(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+export function raw(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   const sent = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
   const type = method === "GET" ? {} : { "content-type": "application/json" };
   return exports.default.fetch(`http://localhost${path}`, { method, headers: { ...type, ...headers }, ...sent });
@@ -81,7 +88,12 @@ export function getSession(id: string): Promise<SessionResource> {
 }
 
 /** Sends a message and waits for its end. */
-export function say(id: string, input: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) {
+export function say(
+  id: string,
+  input: string,
+  more: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+) {
   return call<TurnResource>("POST", `/v1/sessions/${id}/turns`, { input, ...more }, headers);
 }
 
@@ -116,7 +128,9 @@ async function value<T>(method: string, path: string, headers: Record<string, st
 /** What the provider got from this test: the messages of each request body, in order. */
 export async function sentMessages(): Promise<{ role: string; content: string }[][]> {
   const received = await provider.requests({ model: wireModel() });
-  return received.map(({ body }) => JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(body)).messages);
+  return received.map(
+    ({ body }) => JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(body)).messages,
+  );
 }
 
 /** Lets the provider's hanging requests go on, once there is one. */
@@ -140,6 +154,10 @@ export function alarm(id: string): Promise<boolean> {
 }
 
 /** SQL on the session's own database. */
-export function sql<T extends Record<string, SqlStorageValue>>(id: string, query: string, ...values: SqlStorageValue[]): Promise<T[]> {
+export function sql<T extends Record<string, SqlStorageValue>>(
+  id: string,
+  query: string,
+  ...values: SqlStorageValue[]
+): Promise<T[]> {
   return runInDurableObject(stub(id), (_, state) => state.storage.sql.exec<T>(query, ...values).toArray());
 }

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { estimateTokens, type HistoryItem, messageTokens, selectHistory, seqRanges } from "../../src/turn/history.ts";
+
+/** Turns of a question and an answer, each message costing `tokens`. */
+function turns(count: number, tokens: number, from = 1): HistoryItem[] {
+  return Array.from({ length: count * 2 }, (_, i) => ({
+    seq: from + i,
+    turn: Math.floor(i / 2) + 1,
+    role: i % 2 === 0 ? ("user" as const) : ("assistant" as const),
+    content: [{ type: "text" as const, text: "x" }],
+    hidden: false,
+    tokens,
+  }));
+}
+
+describe("the history of a request", () => {
+  it("is everything visible while it fits", () => {
+    const items = turns(5, 10);
+    items[2]!.hidden = true;
+    const selection = selectHistory(items, 100);
+    expect(selection.items.map(({ seq }) => seq)).toEqual([1, 2, 4, 5, 6, 7, 8, 9, 10]);
+    expect(selection.droppedThrough).toBeNull();
+  });
+
+  it("drops whole turns down to half the budget when it does not fit", () => {
+    const selection = selectHistory(turns(11, 10), 200);
+    expect(selection.items.map(({ seq }) => seq)).toEqual([13, 14, 15, 16, 17, 18, 19, 20, 21, 22]);
+    expect(selection.droppedThrough).toBe(12);
+  });
+
+  it("keeps its start while turns are added, and moves rarely", () => {
+    let items: HistoryItem[] = [];
+    let moves = 0;
+    for (let n = 0; n < 200; n++) {
+      items.push(...turns(1, 10, n * 2 + 1).map((item) => ({ ...item, turn: n })));
+      const { droppedThrough } = selectHistory(items, 400);
+      if (droppedThrough === null) continue;
+      moves++;
+      items = items.filter(({ seq }) => seq > droppedThrough);
+    }
+    // 20 turns fit and 10 are kept: the first move comes with the 21st turn, then one every 11.
+    expect(moves).toBe(1 + Math.floor((200 - 21) / 11));
+  });
+
+  it("cuts imported messages at user messages only", () => {
+    const items = turns(4, 10).map((item) => ({ ...item, turn: null }));
+    items[2]!.role = "assistant"; // one question with three answers, then an answer's own pair
+    const selection = selectHistory(items, 70);
+    expect(selection.items[0]!.role).toBe("user");
+  });
+
+  it("is empty, not an endless loop, when not even one turn fits", () => {
+    expect(selectHistory(turns(3, 10), 0)).toEqual({ items: [], droppedThrough: 6 });
+    expect(selectHistory([], 0)).toEqual({ items: [], droppedThrough: null });
+  });
+});
+
+describe("ranges", () => {
+  const all = [1, 2, 5, 6, 9].map((seq) => ({ seq }));
+
+  it("hold exactly the chosen messages", () => {
+    expect(seqRanges(all, all)).toEqual([[1, 9]]);
+    expect(seqRanges(all, [{ seq: 1 }, { seq: 2 }, { seq: 6 }, { seq: 9 }])).toEqual([
+      [1, 2],
+      [6, 9],
+    ]);
+    expect(seqRanges(all, [])).toEqual([]);
+  });
+});
+
+describe("the estimate", () => {
+  it("counts bytes, not characters, and a frame a message", () => {
+    expect(estimateTokens("🌍".repeat(10))).toBe(10);
+    expect(messageTokens([{ type: "text", text: "🌍".repeat(10) }])).toBe(14);
+    expect(messageTokens([])).toBe(4);
+  });
+});
