@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { MAX_QUEUED_TURNS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import {
   call,
   createSession,
   ended,
+  getTurn,
   getSession,
   messages,
   post,
@@ -126,7 +127,7 @@ describe("cancel", () => {
     const { id } = await createSession();
     await provider.script({ kind: "hang", after: "I was saying", match: { model: wireModel() } });
     const turn = await post(id, "talk");
-    await provider.waitFor({ model: wireModel() });
+    await vi.waitFor(async () => expect((await getTurn(id, turn.id)).state).toBe("streaming"));
     const cancelled = await call<TurnResource>("POST", `/v1/sessions/${id}/turns/${turn.id}/cancel`, {});
     expect(cancelled.json).toMatchObject({ state: "cancelled", output: null });
     await provider.waitFor({ model: wireModel(), closed: true });

@@ -104,6 +104,10 @@ export async function post(id: string, input: string): Promise<TurnResource> {
   return reply.json;
 }
 
+export function getTurn(id: string, turn: string): Promise<TurnResource> {
+  return value("GET", `/v1/sessions/${id}/turns/${turn}`);
+}
+
 /** A turn once it has ended. */
 export function ended(id: string, turn: string): Promise<TurnResource> {
   return value("GET", `/v1/sessions/${id}/turns/${turn}`, { prefer: "wait=20" });
