@@ -38,7 +38,7 @@ export interface Provider {
 export function findProvider(model: string, env: ProviderEnv): Result<Provider> {
   const slash = model.indexOf("/");
   const [prefix, name] = [model.slice(0, Math.max(slash, 0)), model.slice(slash + 1)];
-  if (prefix === "openai" && name !== "") return ok(openai(name, env));
+  if (prefix === "openai" && name !== "") return openai(name, env);
   if (model === DEFAULT_MODEL) return ok(demo());
   const message = `unknown model ${JSON.stringify(model.slice(0, 80))}; known: demo/echo, openai/<model>`;
   return fail("invalid_request", message, { errors: [{ path: "model", message }] });
@@ -55,9 +55,10 @@ export function cacheKeyParams(
   return sends ? { promptCacheKey: sha256Hex(`${fingerprint}/${session}`).slice(0, 32) } : {};
 }
 
-function openai(model: string, env: ProviderEnv): Provider {
+function openai(model: string, env: ProviderEnv): Result<Provider> {
   const base = (env.OPENAI_BASE_URL ?? OPENAI_BASE_URL).replace(/\/+$/, "");
-  return {
+  if (!URL.canParse(base)) return fail("not_configured", "OPENAI_BASE_URL is not a URL.");
+  return ok({
     wire: openaiChat,
     model,
     url: `${base}/chat/completions`,
@@ -65,7 +66,7 @@ function openai(model: string, env: ProviderEnv): Provider {
     takesCacheKey: new URL(base).hostname === "api.openai.com",
     // A redirect would carry the key to another host.
     fetch: (url, init) => fetch(url, { ...init, redirect: "manual" }),
-  };
+  });
 }
 
 function demo(): Provider {

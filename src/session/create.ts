@@ -7,7 +7,15 @@ import { conflicts, createIdentity, type IdentityInput } from "../prompt/identit
 import { familyOf } from "../prompt/prepare.ts";
 import { DEFAULT_MODEL, findProvider } from "../runtime/providers.ts";
 import { findAgent, isoTime, type SessionContext } from "./context.ts";
-import { applyOverrides, compileFresh, type FreshContract, type InstructionChange, writeContract } from "./contract.ts";
+import {
+  applyOverrides,
+  compileFresh,
+  type FreshContract,
+  type InstructionChange,
+  storedInputs,
+  writeContract,
+} from "./contract.ts";
+import { compareSources } from "./drift.ts";
 import type { SessionRow } from "./rows.ts";
 
 /** A create request, already validated; `tenant` and `id` are the object's own name. */
@@ -28,7 +36,7 @@ export async function createSession(
   request: CreateRequest,
 ): Promise<Result<"created" | "existing">> {
   const existing = ctx.store.session();
-  if (existing !== null) return sameSession(existing, request);
+  if (existing !== null) return sameSession(ctx, existing, request);
 
   const agent = findAgent(ctx, request.agent);
   if (agent === null) return unknownAgent(ctx, request.agent);
@@ -45,7 +53,7 @@ export async function createSession(
 
   // Another request may have created it while the hook was asked.
   const created = ctx.store.session();
-  if (created !== null) return sameSession(created, request);
+  if (created !== null) return sameSession(ctx, created, request);
   const row = newRow(ctx, request, agent, { identity, model, family, fresh: fresh.value });
   ctx.store.transaction(() => {
     ctx.store.migrate();
@@ -58,14 +66,20 @@ export async function createSession(
   return ok("created");
 }
 
-/** What an existing session answers to being created again. Other fields are ignored; they show as drift if they differ. */
-function sameSession(row: SessionRow, request: CreateRequest): Result<"existing"> {
+/** What an existing session answers to being created again. Text that would compile differently shows as drift. */
+function sameSession(ctx: SessionContext, row: SessionRow, request: CreateRequest): Result<"existing"> {
   if (row.agent !== request.agent) {
     return fail("session_exists", `The session ${request.id} exists with the agent ${row.agent}.`);
   }
   if (conflicts(row.identity, request.identity)) {
     return fail("identity_conflict", `The session ${request.id} has another identity; nothing was changed.`);
   }
+  const stored = storedInputs(ctx);
+  compareSources(ctx, {
+    overrides: request.instructions === undefined ? stored.overrides : applyOverrides({}, request.instructions),
+    project: request.project ?? stored.project,
+    hookRules: stored.hookRules,
+  });
   return ok("existing");
 }
 

@@ -78,6 +78,8 @@ export type PromptResource = { seq: number; ts: string } & EntryBodies["prompt"]
 export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Bucket }> {
   readonly #ctx: SessionContext;
   #settled = false;
+  /** When the alarm is set for; unknown until this instance has set it. */
+  #armed: number | null | undefined;
 
   constructor(state: DurableObjectState, env: SessionEnv & { SNAPSHOTS: R2Bucket }) {
     super(state, env);
@@ -217,6 +219,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   }
 
   override async alarm(): Promise<void> {
+    this.#armed = null;
     try {
       if (this.#ctx.store.session() === null) return;
       await runDueJobs(this.#ctx, {
@@ -227,7 +230,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     } catch (error) {
       // The platform drops an alarm whose handler fails six times; this one is needed until the jobs are done.
       console.error("alarm:", error);
-      await this.ctx.storage.setAlarm(this.#ctx.now() + TURN_WATCH_MS);
+      this.#armed = this.#ctx.now() + TURN_WATCH_MS;
+      await this.ctx.storage.setAlarm(this.#armed);
     }
   }
 
@@ -312,7 +316,10 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   /** The alarm is the earliest due job's, or none. */
   #arm(): void {
     const times = this.#ctx.store.due().map((due) => due.at);
-    const set = times.length === 0 ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(Math.min(...times));
+    const at = times.length === 0 ? null : Math.min(...times);
+    if (at === this.#armed) return; // setting one is a written row too
+    this.#armed = at;
+    const set = at === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(at);
     set.catch((error) => console.error("alarm:", error));
   }
 }

@@ -182,3 +182,16 @@ async function refresh(id: string, body: object): Promise<{ base: string; develo
 async function deployInPlace(rules: string): Promise<void> {
   bundle.agents.concierge = { ...concierge, files: { ...concierge.files, "AGENTS.md": rules } };
 }
+
+describe("creating a session again with other text", () => {
+  it("ignores it, and shows what it would compile to as drift", async () => {
+    const session = await createSession({ id: "again", project: { name: "p", rules: "Old rules." } });
+    const body = { agent: "concierge", id: "again", project: { name: "p", rules: "New rules." } };
+    const again = await call<typeof session>("POST", "/v1/sessions", body);
+    expect(again.status).toBe(200);
+    expect(again.json).toMatchObject({ fingerprint: session.fingerprint, epoch: 1 });
+    expect(again.json.drift!.candidate).not.toBe(session.fingerprint);
+    const same = await call<typeof session>("POST", "/v1/sessions", { agent: "concierge", id: "again" });
+    expect(same.json.drift).toBeNull();
+  });
+});
