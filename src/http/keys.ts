@@ -19,20 +19,44 @@ export type SigningKeys = ReadonlyMap<string, Uint8Array>;
 const KeyClaims = z.object({ tenant: z.string().regex(TENANT), scopes: z.array(z.enum(SCOPES)) });
 export type KeyClaims = z.infer<typeof KeyClaims>;
 
-/** Reads `SIGNING_KEY`: one base64url key (kid `default`), or JSON `{"kid":"key", …}`. Throws with what is wrong. */
+/** Unpadded or padded base64url: what `Buffer` would skip silently (spaces, quotes, a passphrase's words) is refused. */
+const BASE64URL = /^[A-Za-z0-9_-]+={0,2}$/;
+
+const KID = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * Reads `SIGNING_KEY`: one base64url key (kid `default`), or JSON `{"kid":"key", …}`. Throws with what is wrong, never
+ * with any of the text: the message goes to a log.
+ */
 export function parseSigningKeys(text: string): SigningKeys {
-  const named: unknown = text.trimStart().startsWith("{") ? JSON.parse(text) : { default: text.trim() };
-  const entries = Object.entries(z.record(z.string(), z.string()).parse(named)).map(
-    ([kid, key]): [string, Uint8Array] => {
-      const bytes = new Uint8Array(Buffer.from(key, "base64url"));
-      if (bytes.byteLength < MIN_KEY_BYTES)
-        throw new Error(`SIGNING_KEY ${kid}: at least ${MIN_KEY_BYTES} bytes, base64url`);
-      return [kid, bytes];
-    },
-  );
+  const entries = text.trimStart().startsWith("{") ? namedKeys(text) : [["default", text.trim()] as const];
   if (entries.length === 0) throw new Error("SIGNING_KEY names no key");
-  return new Map(entries);
+  return new Map(
+    entries.map(([kid, key]) => {
+      const bytes = BASE64URL.test(key) ? new Uint8Array(Buffer.from(key, "base64url")) : new Uint8Array();
+      if (bytes.byteLength < MIN_KEY_BYTES) {
+        throw new Error(`SIGNING_KEY ${kid}: not base64url of at least ${MIN_KEY_BYTES} bytes`);
+      }
+      return [kid, bytes];
+    }),
+  );
 }
+
+/** Key by kid in the order of the text, which objects do not keep for kids such as "2026". */
+function namedKeys(text: string): [kid: string, key: string][] {
+  let parsed: ReturnType<typeof NamedKeys.safeParse>;
+  try {
+    parsed = NamedKeys.safeParse(JSON.parse(text));
+  } catch {
+    throw new Error("SIGNING_KEY begins like JSON and is none"); // JSON's own message quotes the text
+  }
+  if (!parsed.success)
+    throw new Error(`SIGNING_KEY is not JSON of the form {"kid":"key"}, kids of letters, digits, . _ -`);
+  const order = [...text.matchAll(/"([^"]*)"\s*:/g)].map(([, kid]) => kid);
+  return Object.entries(parsed.data).sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+}
+
+const NamedKeys = z.record(z.string().regex(KID), z.string());
 
 /** Signs a key that expires `ttlSeconds` after `now` (milliseconds). */
 export async function mintKey(keys: SigningKeys, claims: KeyClaims, ttlSeconds: number, now: number): Promise<string> {
