@@ -163,6 +163,7 @@ export const Turn = z
     attempt: z.int(),
     output: z.object({ text: z.string(), message: z.string() }).nullable(),
     usage: UsageResource.nullable(),
+    providerStatus: z.int().nullable(),
     identity: z.object({ id: z.string() }),
     fingerprint: z.string().nullable(),
     promptSha256: z.string().nullable(),

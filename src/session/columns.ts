@@ -44,6 +44,7 @@ export const TURN_COLUMNS: Columns<TurnRow> = {
   userSeq: ["user_seq", "plain"],
   answerSeq: ["answer_seq", "plain"],
   usage: ["usage", "json"],
+  providerStatus: ["provider_status", "plain"],
   requests: ["requests", "json"],
   fingerprint: ["fingerprint", "plain"],
   promptSha256: ["prompt_sha256", "plain"],

@@ -37,6 +37,8 @@ export interface TurnResource {
   attempt: number;
   output: { text: string; message: string } | null;
   usage: Usage | null;
+  /** HTTP status of the provider's last answer, `null` when there was none. */
+  providerStatus: number | null;
   identity: { id: string };
   fingerprint: string | null;
   promptSha256: string | null;
@@ -103,6 +105,7 @@ export function turnResource(
     attempt: Math.max(turn.attempt, 1),
     output,
     usage: turn.usage,
+    providerStatus: turn.providerStatus,
     identity: { id: session.identity.id },
     fingerprint: turn.fingerprint,
     promptSha256: turn.promptSha256,

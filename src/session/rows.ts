@@ -57,6 +57,8 @@ export interface TurnRow {
   userSeq: number | null;
   answerSeq: number | null;
   usage: Usage | null;
+  /** HTTP status of the provider's last answer. */
+  providerStatus: number | null;
   requests: { attempt: number; call: number; bodySha256: string; bytes: number }[];
   fingerprint: string | null;
   promptSha256: string | null;

@@ -96,7 +96,15 @@ function newTurn(ctx: SessionContext, request: TurnRequest): TurnRow {
   });
   return {
     ...{ n: ctx.store.nextTurn(), state: "queued", event: request.event, attempt: 0, reason: null },
-    ...{ input: request.input, temporary, userSeq: null, answerSeq: null, usage: null, requests: [] },
+    ...{
+      input: request.input,
+      temporary,
+      userSeq: null,
+      answerSeq: null,
+      usage: null,
+      providerStatus: null,
+      requests: [],
+    },
     ...{ fingerprint: null, promptSha256: null, createdAt: isoTime(ctx), endedAt: null },
   };
 }

@@ -23,7 +23,8 @@ export const MIGRATIONS: readonly string[] = [
   );
   CREATE TABLE turns (
     n INTEGER PRIMARY KEY, state TEXT NOT NULL, event TEXT NOT NULL, attempt INTEGER NOT NULL, reason TEXT,
-    input TEXT, temporary TEXT NOT NULL, user_seq INTEGER, answer_seq INTEGER, usage TEXT, requests TEXT NOT NULL,
+    input TEXT, temporary TEXT NOT NULL, user_seq INTEGER, answer_seq INTEGER, usage TEXT, provider_status INTEGER,
+    requests TEXT NOT NULL,
     fingerprint TEXT, prompt_sha256 TEXT, created_at TEXT NOT NULL, ended_at TEXT
   );
   CREATE TABLE keys (key TEXT PRIMARY KEY, turn INTEGER NOT NULL, body_sha256 TEXT NOT NULL) WITHOUT ROWID;

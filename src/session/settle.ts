@@ -31,7 +31,7 @@ export function endCall(ctx: SessionContext, live: LiveTurn, outcome: CallOutcom
       messages.push({ ...answer, content: [...answer.content], seq, turn: n, hidden });
     }
     writeResponse(ctx, turn, outcome);
-    return { messages, answerSeq, usage: outcome.usage };
+    return { messages, answerSeq, usage: outcome.usage, providerStatus: outcome.status };
   });
 }
 
@@ -72,6 +72,7 @@ interface Ending {
   messages: NewMessage[];
   answerSeq?: number | null;
   usage?: TurnRow["usage"];
+  providerStatus?: number | null;
 }
 
 /** The common part: re-checks the state in SQL, writes the turn's end, then brings memory and watchers up to date. */
@@ -89,8 +90,8 @@ function end(
     if (turn === null) throw new Error(`${turnId(n)} is not there`);
     const ending = write(turn);
     const endedAt = isoTime(ctx);
-    const { answerSeq = null, usage = null } = ending;
-    const change = { state, reason, answerSeq, usage, endedAt };
+    const { answerSeq = null, usage = null, providerStatus = null } = ending;
+    const change = { state, reason, answerSeq, usage, providerStatus, endedAt };
     if (!store.updateTurn(n, ["queued", ...IN_FLIGHT], change)) throw new Error(`${turnId(n)} has ended already`);
     const attempt = Math.max(1, turn.attempt);
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);

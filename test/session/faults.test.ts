@@ -80,6 +80,21 @@ describe("a provider's fault", () => {
     expect(responses[1]).toMatchObject({ error: expect.any(String) });
   });
 
+  it("tells the caller the status it answered", async () => {
+    const { id } = await createSession();
+    await provider.script({ kind: "status", status: 401, match: { model: wireModel() } });
+    const reply = await call<{ detail: string; turn: { providerStatus: number } }>("POST", `/v1/sessions/${id}/turns`, {
+      input: "x",
+    });
+    expect(reply.json.detail).toContain("It answered 401.");
+    expect(reply.json.turn.providerStatus).toBe(401);
+    await provider.script({ kind: "cut", match: { model: wireModel() } });
+    expect(
+      (await call<{ turn: { providerStatus: null } }>("POST", `/v1/sessions/${id}/turns`, { input: "x" })).json.turn
+        .providerStatus,
+    ).toBeNull();
+  });
+
   it("in an epoch's first turn lets the next one carry reference and first-turn material", async () => {
     const { id } = await createSession();
     await provider.script({ kind: "status", status: 400, match: { model: wireModel() } });

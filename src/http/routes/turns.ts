@@ -89,7 +89,9 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
 function turnResponse(c: Context<AppEnv>, { turn }: TurnAnswer): Response {
   c.header("location", `/v1/sessions/${turn.session}/turns/${turn.id}`);
   if (turn.state === "failed") {
-    throw new Problem({ code: failureCode(turn.reason), detail: `The turn failed: ${turn.reason}.` }, turn);
+    const code = failureCode(turn.reason);
+    const status = turn.providerStatus === null ? "" : ` It answered ${turn.providerStatus}.`;
+    throw new Problem({ code, detail: `${ERRORS[code].title}.${status} The log's response entry says more.` }, turn);
   }
   if (turn.state === "unknown") {
     throw new Problem({ code: "outcome_unknown", detail: "The turn was interrupted; its outcome is not known." }, turn);
