@@ -28,9 +28,13 @@ export const SESSION_ID = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._~-]{0,${MAX_ID_LEN
 
 // ---- requests ----
 
+/** Any JSON object, kept as it came. Not `z.record`, which drops a key `__proto__` without a word. */
 const Metadata = z
-  .record(z.string(), z.unknown())
-  .refine((value) => byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, tooLarge("metadata", MAX_METADATA_BYTES));
+  .custom<Record<string, unknown>>((value) => typeof value === "object" && value !== null && !Array.isArray(value), {
+    error: "must be an object",
+  })
+  .refine((value) => byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, tooLarge("metadata", MAX_METADATA_BYTES))
+  .openapi({ type: "object", additionalProperties: true });
 
 const IdentityAssertion = z.strictObject({ id: IdentityId });
 
