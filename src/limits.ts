@@ -9,6 +9,16 @@
  */
 export const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
+/**
+ * Arrays and objects inside each other in a JSON body: 400. What is stored goes through calls that recurse (structured
+ * clone, JSON.stringify) and would overflow the stack at some thousand levels, which fit into 16 KiB of metadata.
+ */
+export const MAX_JSON_DEPTH = 64;
+
+/** Faults named in one problem response, and characters of each text in it: the answer must not grow with the body. */
+export const MAX_FIELD_ERRORS = 20;
+export const MAX_PROBLEM_TEXT = 500;
+
 /** The text of one turn's input, all parts together: 413 `too_large`. */
 export const MAX_INPUT_BYTES = 1024 * 1024;
 

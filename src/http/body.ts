@@ -1,6 +1,6 @@
 /** Request bodies: bounded, exact UTF-8, JSON without lone surrogates. Schemas look at what passes here. */
 import type { MiddlewareHandler } from "hono";
-import { MAX_BODY_BYTES } from "../limits.ts";
+import { MAX_BODY_BYTES, MAX_JSON_DEPTH } from "../limits.ts";
 import { decodeUtf8, findLoneSurrogate } from "../prompt/text.ts";
 import type { AppEnv } from "./env.ts";
 import { Problem } from "./problem.ts";
@@ -21,10 +21,14 @@ export const jsonBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (text === null) throw invalid("the body is not UTF-8");
   const json = text.trim() === "" ? "{}" : text;
   const value = parseJson(json);
+  if (isDeeper(value, MAX_JSON_DEPTH)) throw invalid(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`);
   const surrogate = findLoneSurrogate(value);
   if (surrogate !== null) throw invalid("has a lone surrogate, which is not text", surrogate);
   c.set("rawBody", bytes);
-  c.req.raw = new Request(c.req.raw, { body: json }); // what the schema will read
+  // What the schema will read. One spelling of the type: the validator's idea of it is narrower than ours.
+  const headers = new Headers(c.req.raw.headers);
+  headers.set("content-type", "application/json");
+  c.req.raw = new Request(c.req.raw, { body: json, headers });
   return next();
 };
 
@@ -45,6 +49,16 @@ function parseJson(text: string): unknown {
   } catch {
     throw invalid("the body is not JSON");
   }
+}
+
+/** Whether arrays and objects lie in each other more than `levels` deep. Goes level by level: no recursion. */
+function isDeeper(value: unknown, levels: number): boolean {
+  let level = [value];
+  for (let depth = 0; depth <= levels; depth++) {
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? [Object.values(item)] : [])).flat();
+    if (level.length === 0) return false;
+  }
+  return true;
 }
 
 function tooLarge(): Problem {

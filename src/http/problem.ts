@@ -1,7 +1,7 @@
 /** Failures to the wire: RFC 9457 problem+json, from the one table in errors.ts. */
 import type { Context } from "hono";
 import { ERRORS, type Failure, type Result } from "../errors.ts";
-import { STORAGE_RETRY_AFTER_SECONDS } from "../limits.ts";
+import { MAX_FIELD_ERRORS, MAX_PROBLEM_TEXT, STORAGE_RETRY_AFTER_SECONDS } from "../limits.ts";
 import type { TurnResource } from "../session/resources.ts";
 
 /** A failure on its way out of a handler; `app.onError` answers it. */
@@ -29,11 +29,20 @@ export function problemResponse(
   turn?: TurnResource,
 ): Response {
   const { status, title } = ERRORS[code];
-  const body = { type: `https://selfsame.dev/errors/${code}`, title, status, detail, code, errors, turn };
+  const shown = errors
+    ?.slice(0, MAX_FIELD_ERRORS)
+    .map(({ path, message }) => ({ path: shorten(path), message: shorten(message) }));
+  const type = `https://selfsame.dev/errors/${code}`;
+  const body = { type, title, status, detail: shorten(detail), code, errors: shown, turn };
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
   if (retryAfter !== undefined) headers["retry-after"] = String(retryAfter);
   if (status === 401) headers["www-authenticate"] = "Bearer";
   return c.body(JSON.stringify(body), status, headers);
+}
+
+/** The caller's field names and values come back in these texts, so their length is not ours to trust. */
+function shorten(text: string): string {
+  return text.length <= MAX_PROBLEM_TEXT ? text : `${text.slice(0, MAX_PROBLEM_TEXT).toWellFormed()}…`;
 }
 
 /**
