@@ -2,7 +2,7 @@
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import { version } from "../../../package.json";
 import type { AppEnv } from "../env.ts";
-import { json } from "./common.ts";
+import { json, problems } from "./common.ts";
 
 /** Random per isolate start: two answers with different ones came from different processes. */
 let boot: string | null = null;
@@ -13,7 +13,8 @@ const health = createRoute({
   method: "get",
   path: "/healthz",
   summary: "Whether the service answers",
-  responses: { 200: json("It does", Health) },
+  security: [],
+  responses: { 200: json("It does", Health), ...problems },
 });
 
 const WELCOME = `Selfsame keeps an agent the selfsame agent. The HTTP API is described at /openapi.json.
@@ -28,7 +29,9 @@ export function openRoutes(app: OpenAPIHono<AppEnv>): void {
     return c.json({ status: "ok" as const, version, boot }, 200);
   });
   app.get("/", (c) => c.text(WELCOME));
-  app.get("/openapi.json", (c) =>
-    c.json(app.getOpenAPI31Document({ openapi: "3.1.0", info: { title: "Selfsame", version } })),
-  );
+  app.openAPIRegistry.registerComponent("securitySchemes", "key", { type: "http", scheme: "bearer" });
+  app.get("/openapi.json", (c) => {
+    const info = { title: "Selfsame", version };
+    return c.json(app.getOpenAPI31Document({ openapi: "3.1.0", info, security: [{ key: [] }] }));
+  });
 }

@@ -15,15 +15,27 @@ import { body, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 const turnParams = params.extend({ turn: z.string() });
-const eventStream = { description: "Server-sent events", content: { "text/event-stream": { schema: z.string() } } };
+const streamQuery = z.object({ after: z.string().optional() });
+const eventStream = { "text/event-stream": { schema: z.string() } };
+
+/** Headers are read by hand, since a stranger's malformed `Prefer` is no fault; these lines only describe them. */
+const header = (name: string, description: string) =>
+  ({ in: "header", name, description, schema: { type: "string" } }) as const;
+const idempotencyHeader = header("Idempotency-Key", "The same key and body is the same turn, for good");
+const preferHeader = header("Prefer", "`respond-async`: 202 at once. `wait=n`: up to n seconds (GET)");
+const lastEventHeader = header("Last-Event-ID", "The id of the last event that was seen; `after` goes before it");
+
+const { description, content } = json("The turn has ended; as an event stream, it has begun", Turn);
+const ended = { description, content: { ...content, ...eventStream } };
 
 const createTurn = createRoute({
   method: "post",
   path: "/v1/sessions/{id}/turns",
   summary: "Give the session an input and wait for, follow, or leave the turn",
   middleware: requireScopes("sessions:write"),
-  request: { params, ...body(CreateTurnBody) },
-  responses: { 200: json("The turn has ended", Turn), 202: json("It goes on", Turn), ...problems },
+  parameters: [idempotencyHeader, preferHeader, lastEventHeader],
+  request: { params, query: streamQuery, ...body(CreateTurnBody) },
+  responses: { 200: ended, 202: json("It goes on", Turn), ...problems },
 });
 
 const getTurn = createRoute({
@@ -31,6 +43,7 @@ const getTurn = createRoute({
   path: "/v1/sessions/{id}/turns/{turn}",
   summary: "A turn; with `Prefer: wait=n` after waiting for its end",
   middleware: requireScopes("sessions:read"),
+  parameters: [preferHeader],
   request: { params: turnParams },
   responses: { 200: json("The turn", Turn), ...problems },
 });
@@ -40,8 +53,9 @@ const streamTurn = createRoute({
   path: "/v1/sessions/{id}/turns/{turn}/stream",
   summary: "A turn's events, from the start or a cursor",
   middleware: requireScopes("sessions:read"),
-  request: { params: turnParams, query: z.object({ after: z.string().optional() }) },
-  responses: { 200: eventStream, ...problems },
+  parameters: [lastEventHeader],
+  request: { params: turnParams, query: streamQuery },
+  responses: { 200: { description: "Server-sent events", content: eventStream }, ...problems },
 });
 
 const cancelTurn = createRoute({
@@ -60,7 +74,7 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
     const streams = wantsStream(c);
     const ms = prefers(c).respondAsync ? 0 : MAX_WAIT_MS;
     const answer = streams
-      ? ({ kind: "stream", from: cursor(c, undefined) } as const)
+      ? ({ kind: "stream", from: cursor(c, c.req.valid("query").after) } as const)
       : ({ kind: "wait", ms } as const);
     const bodySha256 = sha256Hex(c.get("rawBody"));
     const mode = onBusy === "reject" ? "reject" : "queue";
