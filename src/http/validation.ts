@@ -21,6 +21,10 @@ function unfold(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key], message: "unknown field" }));
   }
+  // A missing field, in zod's words: an issue does not carry the input itself.
+  if (issue.code === "invalid_type" && issue.message.endsWith("received undefined")) {
+    return [{ ...issue, message: "is required" }];
+  }
   if (issue.code !== "invalid_union") return [issue];
   const branches = issue.errors.filter((branch) => branch.some(({ path }) => path.length > 0));
   const chosen = branches[0];

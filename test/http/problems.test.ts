@@ -1,0 +1,231 @@
+import { SELF } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { bundle } from "#prompts";
+import { ERRORS } from "../../src/errors.ts";
+import {
+  call,
+  createSession,
+  getSession,
+  messages,
+  model,
+  provider,
+  type Reply,
+  say,
+  sql,
+  type stub,
+  wireModel,
+} from "../support/session.ts";
+
+interface ProblemJson {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: keyof typeof ERRORS;
+  errors?: { path: string; message: string }[];
+}
+
+/** RFC 9457, with our code, and nothing of the inside. */
+function expectProblem(reply: Reply<ProblemJson>, code: keyof typeof ERRORS): void {
+  expect(reply.headers.get("content-type"), reply.text).toBe("application/problem+json");
+  const { status, title } = ERRORS[code];
+  expect(reply.json).toMatchObject({
+    type: expect.stringMatching(/^https:\/\/.*\/errors\/[a-z_]+$/),
+    title,
+    status,
+    code,
+  });
+  expect(reply.status).toBe(status);
+  expect(reply.json.detail).toEqual(expect.stringMatching(/^\S.{5,}/));
+  expect(
+    Object.keys(reply.json).filter(
+      (key) => !["type", "title", "status", "detail", "code", "errors", "turn"].includes(key),
+    ),
+  ).toEqual([]);
+  expect(reply.text).not.toMatch(
+    / at .*\.ts|node_modules|SQLITE_|ZodError|TypeError|SessionObject|transactionSync|\bundefined\b|injected/,
+  );
+}
+
+const ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
+  call<ProblemJson>(method, path, body, headers);
+
+describe("an error is problem+json", () => {
+  it("for a route that does not exist", async () => {
+    for (const path of [
+      "/nothing",
+      "/v1",
+      "/v1/",
+      "/v2/sessions",
+      "/v1/session",
+      "/v1/sessions/a/nothing",
+      "/v1/sessions/a/turns/turn_1/nothing",
+      "//v1/sessions",
+      "/v1/sessions/a/",
+    ]) {
+      expectProblem(await ask("GET", path), "not_found");
+    }
+  });
+
+  it("for a method that is not there", async () => {
+    const { id } = await createSession();
+    for (const [method, path] of [
+      ...([
+        ["GET", "/v1/sessions/a/refresh"],
+        ["PUT", "/v1/sessions"],
+        ["PUT", `/v1/sessions/${id}`],
+        ["DELETE", "/v1/agents"],
+      ] as const),
+      ...([
+        ["POST", `/v1/sessions/${id}/messages`],
+        ["POST", "/healthz"],
+        ["PATCH", `/v1/sessions/${id}/contract`],
+      ] as const),
+      ...([
+        ["GET", `/v1/sessions/${id}/clear`],
+        ["OPTIONS", `/v1/sessions/${id}/log`],
+      ] as const),
+    ]) {
+      expectProblem(
+        await ask(method, path, ["GET", "DELETE", "OPTIONS"].includes(method) ? undefined : {}),
+        "not_found",
+      );
+    }
+    expect((await getSession(id)).epoch).toBe(1);
+  });
+
+  it.each([
+    [{}, "agent"],
+    [{ agent: "nobody" }, "agent"],
+    [{ agent: "concierge", model: "echo" }, "model"],
+    [{ agent: "concierge", model: "openai/" }, "model"],
+    [{ agent: "concierge", model: "demo/other" }, "model"],
+    [{ agent: "concierge", model: "__proto__/x" }, "model"],
+    [{ agent: "concierge", identity: { id: "a", name: "\n" } }, "identity.name"],
+    [{ agent: "concierge", id: "é" }, "id"],
+  ])("for the field at fault in %j: %s", async (body, path) => {
+    const reply = await ask("POST", "/v1/sessions", { ...body });
+    expectProblem(reply, path.startsWith("identity") ? "invalid_identity" : "invalid_request");
+    expect(reply.json.errors).toEqual([{ path, message: expect.stringMatching(/.{3,}/) }]);
+  });
+
+  it("names every faulty field, in order", async () => {
+    const reply = await ask("POST", "/v1/sessions", { agent: 7, id: "é", project: { name: "" }, x: 1 });
+    expectProblem(reply, "invalid_request");
+    expect(reply.json.errors!.map(({ path }) => path)).toEqual(["agent", "id", "project.name", "project.rules", "x"]);
+    expect(reply.json.errors![3]!.message).toBe("is required");
+  });
+
+  it.each([
+    ["/messages?limit=0", "limit"],
+    ["/messages?limit=201", "limit"],
+    ["/messages?limit=ten", "limit"],
+    ["/messages?limit=1.5", "limit"],
+    ["/messages?after=-1", "after"],
+    ["/messages?after=x", "after"],
+    ["/messages?after=99999999999999999999", "after"],
+    ["/log?version=1", "version"],
+  ])("for the query %s", async (path, field) => {
+    const { id } = await createSession();
+    const reply = await ask("GET", `/v1/sessions/${id}${path}`);
+    expectProblem(reply, "invalid_request");
+    expect(reply.json.errors!.map((error) => error.path)).toEqual([field]);
+  });
+
+  it.each(["", "a b", "a\tb", "k".repeat(256)])("for the Idempotency-Key %j", async (key) => {
+    const { id } = await createSession();
+    const reply = await ask("POST", `/v1/sessions/${id}/turns`, { input: "x" }, { "idempotency-key": key });
+    expectProblem(reply, "invalid_request");
+    expect(reply.json.errors!.map(({ path }) => path)).toEqual(["Idempotency-Key"]);
+    expect(await messages(id)).toEqual([]);
+  });
+
+  it("with the turn, when one failed, and nothing of what the provider said", async () => {
+    const { id } = await createSession();
+    const body = { error: { message: "no such key sk-SECRET", code: null } };
+    await provider.script({ kind: "status", status: 401, body, match: { model: wireModel() } });
+    const reply = await ask("POST", `/v1/sessions/${id}/turns`, { input: "hello" });
+    expectProblem(reply, "provider_rejected");
+    expect(reply.text).not.toContain("sk-SECRET");
+    expect(reply.json).toMatchObject({
+      turn: { id: "turn_1", session: id, state: "failed", reason: "provider_rejected" },
+    });
+  });
+});
+
+describe("a bug", () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  it("is a 500 that says nothing to strangers and everything to the log", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const values = vi.spyOn(Object, "values").mockImplementation((value: object) => {
+      if (value === bundle.agents) throw new TypeError("secret detail of the inside");
+      return Object.entries(value).map(([, item]) => item);
+    });
+    const reply = await ask("GET", "/v1/agents");
+    values.mockRestore();
+    expectProblem(reply, "internal");
+    expect(reply.text).not.toContain("secret detail");
+    expect(JSON.stringify(log.mock.calls)).toContain("secret detail");
+  });
+});
+
+describe("storage that fails", () => {
+  const breakTable = (id: string, table: string) =>
+    sql(id, `CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'injected'); END`);
+  const heal = (id: string) => sql(id, "DROP TRIGGER broken");
+  afterEach(() => void vi.restoreAllMocks());
+
+  it.each(["turns", "entries", "messages"])(
+    "at %s is 503 with Retry-After: nothing is accepted, nothing is sent",
+    async (table) => {
+      vi.spyOn(console, "error").mockImplementation(() => undefined);
+      const { id } = await createSession();
+      await say(id, "before");
+      await breakTable(id, table);
+      for (const headers of [{}, { accept: "text/event-stream" }, { prefer: "respond-async" }]) {
+        const reply = await ask("POST", `/v1/sessions/${id}/turns`, { input: "x" }, headers);
+        expectProblem(reply, "storage_unavailable");
+        expect(Number(reply.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+      }
+      expect(await messages(id)).toHaveLength(2);
+      expect(await provider.requests({ model: wireModel() })).toHaveLength(1);
+      await heal(id);
+      expect((await say(id, "after")).status).toBe(200);
+      expect((await getSession(id)).messageCount).toBe(4);
+    },
+  );
+
+  it("at refresh and clear is 503, and the contract is the old one", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { id, fingerprint } = await createSession();
+    await breakTable(id, "entries");
+    const refreshed = await ask("POST", `/v1/sessions/${id}/refresh`, { instructions: { developer: "new" } });
+    expectProblem(refreshed, "storage_unavailable");
+    expectProblem(await ask("POST", `/v1/sessions/${id}/clear`, {}), "storage_unavailable");
+    await heal(id);
+    expect(await getSession(id)).toMatchObject({ epoch: 1, fingerprint });
+  });
+
+  it("because the object is reset while it answers is 503 with Retry-After, made by the router", async () => {
+    const { id } = await createSession({ id: "s" });
+    for (const flags of [{ durableObjectReset: true }, { overloaded: true }, { retryable: true }]) {
+      const { env } = await import("cloudflare:workers");
+      const failing = { get: () => Promise.reject(Object.assign(new Error("internal name of a machine"), flags)) };
+      const byName = vi.spyOn(env.SESSIONS, "getByName").mockReturnValue(failing as unknown as ReturnType<typeof stub>);
+      const reply = await ask("GET", `/v1/sessions/${id}`);
+      byName.mockRestore();
+      expectProblem(reply, "storage_unavailable");
+      expect(reply.headers.get("retry-after")).toBe("1");
+      expect(reply.text).not.toContain("machine");
+    }
+  });
+});
+
+describe("what is no error", () => {
+  it("HEAD answers as GET does, without a body", async () => {
+    const { id } = await createSession({ model });
+    const response = await SELF.fetch(`http://localhost/v1/sessions/${id}`, { method: "HEAD" });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+});
