@@ -1,0 +1,58 @@
+/** How `wrangler dev` is run here: on this machine only, offline, without questions. */
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { createServer, type Server } from "node:net";
+import { delimiter, dirname, join, resolve } from "node:path";
+
+/** The folder with wrangler.toml that this script belongs to. */
+export const ROOT = resolve(import.meta.dirname, "../..");
+
+export const DEFAULT_PORT = 8787;
+
+/**
+ * Keeps wrangler to itself: no telemetry, no look-up of request metadata, no question, and no banner, whose price is
+ * the look for a newer version. The build step calls `node`, which must be the one that runs this.
+ */
+export function wranglerEnv(base: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return {
+    ...base,
+    PATH: [dirname(process.execPath), base.PATH].filter(Boolean).join(delimiter),
+    CLOUDFLARE_CF_FETCH_ENABLED: "false",
+    WRANGLER_SEND_METRICS: "false",
+    WRANGLER_HIDE_BANNER: "true",
+    WRANGLER_NO_SKILLS_UPDATE_PROMPTS: "true",
+  };
+}
+
+/**
+ * Starts `wrangler dev` in a process group of its own, for whoever must be able to end all of it: the child's pid is
+ * the group's id. What it writes to disk is readable by this user only.
+ */
+export function spawnWrangler(args: readonly string[], options: SpawnOptions & { cwd: string }): ChildProcess {
+  process.umask(0o077);
+  const program = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
+  return spawn(process.execPath, [program, "dev", ...args], { ...options, detached: true });
+}
+
+/** Whether something listens on the port of 127.0.0.1 already (or it may not be used). */
+export async function portInUse(port: number): Promise<boolean> {
+  const server = await listen(port);
+  server?.close();
+  return server === null;
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = await listen(0);
+  const address = server?.address();
+  if (!server || typeof address !== "object" || address === null) throw new Error("no free port on 127.0.0.1");
+  await new Promise((done) => server.close(done));
+  return address.port;
+}
+
+function listen(port: number): Promise<Server | null> {
+  return new Promise((done) => {
+    const server = createServer();
+    server.once("error", () => done(null));
+    server.listen(port, "127.0.0.1", () => done(server));
+  });
+}
