@@ -4,8 +4,9 @@ export interface Cursor {
   offset: number;
 }
 
+/** Only what `cursorId` writes is a cursor. */
 export function parseCursor(text: string): Cursor | null {
-  const match = /^(\d{1,9})\.(\d{1,9})$/.exec(text);
+  const match = /^([1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/.exec(text);
   return match === null ? null : { attempt: Number(match[1]), offset: Number(match[2]) };
 }
 

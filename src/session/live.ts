@@ -74,8 +74,12 @@ export class LiveTurn {
  * The turn's event stream from a cursor (`null` = the start), as bytes. The cursor counts characters of the answer, so
  * it is good for as long as the answer is, also after a restart. A client that goes away only ends this stream.
  */
-export function eventStream(live: LiveTurn, from: Cursor | null): ReadableStream<Uint8Array> {
-  const events = readEvents(live, from);
+export function eventStream(
+  live: LiveTurn,
+  from: Cursor | null,
+  keepAliveMs = STREAM_KEEPALIVE_MS,
+): ReadableStream<Uint8Array> {
+  const events = readEvents(live, from, keepAliveMs);
   return new ReadableStream({
     type: "bytes",
     async pull(controller) {
@@ -84,47 +88,58 @@ export function eventStream(live: LiveTurn, from: Cursor | null): ReadableStream
       controller.close();
       controller.byobRequest?.respond(0);
     },
-    async cancel() {
-      await events.return(undefined);
+    cancel() {
+      // Not awaited: a reader that waits for a change ends only with it, or with the next keep-alive.
+      void events.return(undefined);
     },
   });
 }
 
-async function* readEvents(live: LiveTurn, from: Cursor | null): AsyncGenerator<string, undefined> {
+/**
+ * At most one event a round, then everything is looked at anew: at each `yield` the reader may rest for as long as it
+ * likes, and the turn goes on meanwhile.
+ */
+async function* readEvents(
+  live: LiveTurn,
+  from: Cursor | null,
+  keepAliveMs: number,
+): AsyncGenerator<string, undefined> {
   const { view } = live;
   let { attempt, state } = view;
-  let offset = from === null || from.attempt !== attempt ? 0 : sound(view.text, from.offset);
+  let offset = from === null ? 0 : startOffset(view, from);
   const event = (name: string, data: object) =>
     `event: ${name}\nid: ${cursorId({ attempt, offset })}\ndata: ${JSON.stringify(data)}\n\n`;
-  const turn = () => event("turn", { turn: turnId(view.n), state: view.state, attempt, reason: view.reason });
+  const turn = () => event("turn", { turn: turnId(view.n), state, attempt, reason: view.reason });
 
   yield turn();
-  if (from !== null && from.attempt !== attempt && from.offset > 0) yield event("reset", {});
+  if (from !== null && from.attempt < attempt && from.offset > 0) yield event("reset", {});
   for (;;) {
     if (view.attempt !== attempt) {
-      ({ attempt } = view);
       const had = offset > 0;
+      ({ attempt } = view);
       offset = 0;
       if (had) yield event("reset", {});
-    }
-    if (view.state !== state && !live.settled) {
+    } else if (view.state !== state && !live.settled) {
       ({ state } = view);
       yield turn();
-    }
-    if (offset < view.text.length) {
+    } else if (offset < view.text.length) {
       const text = view.text.slice(offset);
       offset = view.text.length;
       yield event("delta", { text });
+    } else if (live.settled) {
+      break;
+    } else if (!(await live.changed(keepAliveMs))) {
+      yield ": still here\n\n";
     }
-    if (live.settled) break;
-    if (offset === view.text.length && !(await live.changed(STREAM_KEEPALIVE_MS))) yield ": still here\n\n";
   }
   if (view.state === "completed") yield event("message", { id: view.message, text: view.text });
   yield event("end", { state: view.state, reason: view.reason, usage: view.usage });
 }
 
-/** An offset inside the text and not inside a surrogate pair; one beyond the end counts as the end. */
-function sound(text: string, offset: number): number {
-  if (offset >= text.length) return text.length;
-  return (text.charCodeAt(offset) & 0xfc00) === 0xdc00 ? offset - 1 : offset;
+/** Where in this attempt's text a cursor continues. One beyond what there is counts as the end. */
+function startOffset({ attempt, text }: TurnView, from: Cursor): number {
+  if (from.attempt < attempt) return 0;
+  if (from.attempt > attempt || from.offset >= text.length) return text.length;
+  // Never inside a surrogate pair, wherever a hand-made cursor points.
+  return (text.charCodeAt(from.offset) & 0xfc00) === 0xdc00 ? from.offset - 1 : from.offset;
 }
