@@ -5,8 +5,16 @@ import { expect } from "vitest";
 export interface StreamEvent {
   event: string;
   id: string | undefined;
-  // biome-ignore lint/suspicious/noExplicitAny: events differ; each test names the fields it looks at
-  data: any;
+  /** The fields of all events together; which ones are there is for the test to say. */
+  data: {
+    turn?: string;
+    state?: string;
+    attempt?: number;
+    reason?: string | null;
+    text?: string;
+    id?: string | null;
+    usage?: unknown;
+  };
 }
 
 export class EventReader {
@@ -99,5 +107,5 @@ export const names = (events: readonly StreamEvent[]) => events.map(({ event }) 
 
 /** The text of the deltas, which is what a client has after them. */
 export function spoken(events: readonly StreamEvent[]): string {
-  return events.flatMap(({ event, data }) => (event === "delta" ? [data.text] : [])).join("");
+  return events.flatMap(({ event, data }) => (event === "delta" ? [data.text ?? ""] : [])).join("");
 }
