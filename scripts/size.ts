@@ -21,7 +21,8 @@ try {
     env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
   });
   const files = readdirSync(out).filter((name) => name.endsWith(".js"));
-  const kib = files.reduce((sum, name) => sum + gzipSync(readFileSync(join(out, name)), { level: 9 }).byteLength, 0) / 1024;
+  const kib =
+    files.reduce((sum, name) => sum + gzipSync(readFileSync(join(out, name)), { level: 9 }).byteLength, 0) / 1024;
   console.log(`Worker bundle: ${kib.toFixed(1)} KiB gzip, minified (limit ${LIMIT_KIB})`);
   if (kib > LIMIT_KIB) process.exitCode = 1;
 } finally {

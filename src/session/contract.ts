@@ -78,7 +78,7 @@ export function writeContract(
   keepText(ctx, row.tenant, "contract", fingerprintHex(compiled.fingerprint), contractText(compiled.contract));
   keepText(ctx, row.tenant, "prompt", prepared.sha256, prepared.text);
   store.insertPrepared(epoch, row.family, row.level, prepared.sha256);
-  store.putBlob("inputs", JSON.stringify(fresh.inputs));
+  store.putText("inputs", JSON.stringify(fresh.inputs));
   const body = { fingerprint: compiled.fingerprint, epoch, reason, sources: compiled.sources };
   store.append(isoTime(ctx), { type: "contract", body });
   if (fresh.hookFailure !== null) notice(ctx, "hook_failed", `${fresh.hookFailure} Its rules are missing.`);
@@ -105,7 +105,7 @@ export async function refreshContract(
   const row = sessionRow(ctx);
   const same = fresh.value.compiled.fingerprint === row.fingerprint;
   ctx.store.transaction(() => {
-    if (same) ctx.store.putBlob("inputs", JSON.stringify(fresh.value.inputs));
+    if (same) ctx.store.putText("inputs", JSON.stringify(fresh.value.inputs));
     else beginEpoch(ctx, reason, fresh.value, {});
   });
   if (same) ctx.memory.driftChecked = false;
@@ -173,7 +173,7 @@ function adopt(ctx: SessionContext, prompt: string): void {
 
 /** The caller's part of the contract, as it was frozen. */
 export function storedInputs(ctx: SessionContext): ContractInputs {
-  const text = ctx.store.blob("inputs");
+  const text = ctx.store.text("inputs");
   return text === null ? { overrides: {}, project: null, hookRules: null } : JSON.parse(text);
 }
 
@@ -192,7 +192,7 @@ export function applyOverrides(
 }
 
 function keepText(ctx: SessionContext, tenant: string, kind: SnapshotKind, sha256: string, text: string): void {
-  ctx.store.putBlob(`${kind}:${sha256}`, text);
+  ctx.store.putText(`${kind}:${sha256}`, text);
   if (ctx.snapshots.isStored({ tenant, kind, sha256 })) return;
   ctx.store.addToOutbox({ kind, sha256 });
   schedule(ctx, "outbox", ctx.now() + OUTBOX_RETRY_MS); // it is sent at once; the job is for when that fails

@@ -53,7 +53,7 @@ function snapshotsOf(ctx: SessionContext, row: LogRow, inlined: Set<string>): st
   const key = `${named.kind}:${named.sha256}`;
   if (inlined.has(key)) return [];
   inlined.add(key);
-  const text = ctx.store.blob(key);
+  const text = ctx.store.text(key);
   return text !== null && sha256Hex(text) === named.sha256 ? [snapshotLine({ ...named, text })] : [];
 }
 

@@ -16,6 +16,7 @@ import { sessionRow } from "./context.ts";
 import { clearSession, type InstructionChange, refreshContract } from "./contract.ts";
 import { type CreateRequest, createSession } from "./create.ts";
 import type { Cursor } from "./cursor.ts";
+import { StorageError } from "./database.ts";
 import { contextBudget } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
@@ -43,7 +44,7 @@ import {
   type TurnRequest,
   watchTurns,
 } from "./run.ts";
-import { StorageError, Store } from "./store.ts";
+import { Store } from "./store.ts";
 
 /** How a caller wants to hear of a turn. */
 export type Answer =
@@ -189,7 +190,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   /** One exact prompt text of this session. */
   async promptText(sha256: string): Promise<Result<string>> {
     return this.#opened(async () => {
-      const known = this.#ctx.store.blob(`prompt:${sha256}`) !== null || sha256 === sessionRow(this.#ctx).promptSha256;
+      const known = this.#ctx.store.text(`prompt:${sha256}`) !== null || sha256 === sessionRow(this.#ctx).promptSha256;
       if (!known) return fail("not_found", "No such prompt in this session.");
       return restoreText(this.#ctx, "prompt", sha256);
     });

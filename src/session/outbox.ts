@@ -25,7 +25,7 @@ export async function drainOutbox(ctx: SessionContext, tries = 0): Promise<void>
 }
 
 async function upload(ctx: SessionContext, { kind, sha256 }: OutboxRow): Promise<void> {
-  const text = ctx.store.blob(`${kind}:${sha256}`);
+  const text = ctx.store.text(`${kind}:${sha256}`);
   // A lost or damaged local copy is nothing to send: R2 is where it heals from, if it ever got there.
   if (text === null || sha256Hex(text) !== sha256) return;
   await ctx.snapshots.put({ tenant: sessionRow(ctx).tenant, kind, sha256 }, text);

@@ -36,7 +36,7 @@ export async function restoreText(ctx: SessionContext, kind: SnapshotKind, sha25
   }
   const text = stored;
   ctx.store.transaction(() => {
-    ctx.store.putBlob(`${kind}:${sha256}`, text);
+    ctx.store.putText(`${kind}:${sha256}`, text);
     notice(ctx, "prompt_healed", `The ${kind} text ${sha256} was absent or damaged here and was restored from R2.`);
   });
   return ok(text);
@@ -64,6 +64,6 @@ export function historyItem(row: Pick<MessageRow, "seq" | "turn" | "role" | "con
 }
 
 function localText(ctx: SessionContext, kind: SnapshotKind, sha256: string): string | null {
-  const text = ctx.store.blob(`${kind}:${sha256}`);
+  const text = ctx.store.text(`${kind}:${sha256}`);
   return text !== null && sha256Hex(text) === sha256 ? text : null;
 }

@@ -11,6 +11,7 @@ import { callModel } from "../runtime/model.ts";
 import { IN_FLIGHT, next } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, refreshContract } from "./contract.ts";
+import { StorageError } from "./database.ts";
 import { commitCall, type PlannedCall, planCall, rememberCall } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
 import { schedule } from "./due.ts";
@@ -19,7 +20,6 @@ import { messageText } from "./resources.ts";
 import { loadPrompt, restorePrompt } from "./restore.ts";
 import { messageId, type TurnRow } from "./rows.ts";
 import { cancelTurn, endCall, failUnsent, loseTurn } from "./settle.ts";
-import { StorageError } from "./store.ts";
 
 /** A turn request, already validated. */
 export interface TurnRequest {
@@ -156,11 +156,15 @@ async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
     const userSeq = ctx.store.transaction(() => commitCall(ctx, turn, plan.value));
     launch(ctx, live, turn, plan.value, userSeq);
   } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
     // Nothing was sent and nothing is lost: the turn waits for the alarm, or for the next call.
     ctx.memory.stalled = true;
     ctx.live.delete(n);
     live.update({ state: "queued" });
+    if (error instanceof StorageError) return;
+    // A bug would only come again, so the turn ends here.
+    console.error("a turn could not be prepared:", error);
+    failUnsent(ctx, live, "internal");
+    ctx.memory.stalled = false;
   }
 }
 
@@ -182,8 +186,8 @@ async function runAttempt(ctx: SessionContext, live: LiveTurn, plan: PlannedCall
   try {
     endCall(ctx, live, outcome);
   } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
     // The answer cannot be kept, so it must not count: the alarm finds the turn without a live attempt.
+    console.error("an answer could not be kept:", error);
     ctx.memory.stalled = true;
     ctx.live.delete(live.view.n);
     live.update({ state: "unknown" });

@@ -8,6 +8,7 @@ import { byteLength } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { IN_FLIGHT, type StoredState } from "../turn/table.ts";
 import { insertStatement, readRow, SESSION_COLUMNS, TURN_COLUMNS, updateStatement } from "./columns.ts";
+import { Database, type SqlRow } from "./database.ts";
 import {
   type DueRow,
   type Job,
@@ -20,18 +21,11 @@ import {
 } from "./rows.ts";
 import { MIGRATIONS } from "./schema.ts";
 
-type SqlRow = Record<string, SqlStorageValue>;
-
-/** SQLite refused, or the object's storage is gone. Nothing of the transaction was kept. */
-export class StorageError extends Error {
-  override name = "StorageError";
-}
-
 /** Turns kept in memory; beyond that they are read again. */
 const TURNS_IN_HAND = 16;
 
 export class Store {
-  readonly #storage: DurableObjectStorage;
+  readonly #db: Database;
   #nextSeq: number | null = null;
   #nextTurn: number | null = null;
   #due: Map<Job, DueRow> | null = null;
@@ -42,26 +36,26 @@ export class Store {
   readonly #turns = new Map<number, TurnRow>();
 
   constructor(storage: DurableObjectStorage) {
-    this.#storage = storage;
+    this.#db = new Database(storage);
   }
 
   /** Runs `work` whole or not at all. It must not await: an async callback would commit before it ends. */
   transaction<T>(work: () => T): T {
     try {
-      return this.#storage.transactionSync(work);
+      return this.#db.transaction(work);
     } catch (error) {
       this.#forget();
-      throw error instanceof StorageError ? error : asStorageError(error);
+      throw error;
     }
   }
 
   /** The stored schema version, 0 when the object has never held a session. Writes nothing. */
   version(): number {
     try {
-      return Number(this.#storage.sql.exec("SELECT version FROM schema").one().version);
+      return Number(this.#db.first("SELECT version FROM schema")?.version ?? 0);
     } catch (error) {
       if (/no such table/.test(String(error))) return 0;
-      throw asStorageError(error);
+      throw error;
     }
   }
 
@@ -69,9 +63,9 @@ export class Store {
   migrate(): void {
     const from = this.version();
     if (from === MIGRATIONS.length) return;
-    this.#run("CREATE TABLE IF NOT EXISTS schema (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL)");
-    for (const migration of MIGRATIONS.slice(from)) this.#run(migration);
-    this.#run(
+    this.#db.run("CREATE TABLE IF NOT EXISTS schema (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL)");
+    for (const migration of MIGRATIONS.slice(from)) this.#db.run(migration);
+    this.#db.run(
       "INSERT INTO schema VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
       MIGRATIONS.length,
     );
@@ -83,20 +77,20 @@ export class Store {
   session(): SessionRow | null {
     if (this.#session !== null) return this.#session;
     if (this.version() === 0) return null;
-    const row = this.#first("SELECT * FROM session");
+    const row = this.#db.first("SELECT * FROM session");
     this.#session = row === null ? null : readRow(SESSION_COLUMNS, row);
     return this.#session;
   }
 
   insertSession(row: SessionRow): void {
     const { sql, values } = insertStatement("session", SESSION_COLUMNS, row);
-    this.#run(sql, ...values);
+    this.#db.run(sql, ...values);
     this.#session = row;
   }
 
   updateSession(change: Partial<SessionRow>): void {
     const { sql, values } = updateStatement("session", SESSION_COLUMNS, change);
-    this.#run(`${sql} WHERE id = 1`, ...values);
+    this.#db.run(`${sql} WHERE id = 1`, ...values);
     if (this.#session !== null) this.#session = { ...this.#session, ...change };
   }
 
@@ -106,15 +100,18 @@ export class Store {
   nextSeq(): number {
     this.#nextSeq ??=
       1 +
-      Math.max(this.#number("SELECT max(seq) AS v FROM entries"), this.#number("SELECT max(seq) AS v FROM messages"));
+      Math.max(
+        this.#db.number("SELECT max(seq) AS v FROM entries"),
+        this.#db.number("SELECT max(seq) AS v FROM messages"),
+      );
     return this.#nextSeq;
   }
 
   /** Appends an entry to the log and returns its `seq`. */
   append(ts: string, entry: Draft, turn: number | null = null): number {
     const seq = this.nextSeq();
-    const body = this.#spill(`log:${seq}`, JSON.stringify(entry.body));
-    this.#run(
+    const body = this.#db.spill(`log:${seq}`, JSON.stringify(entry.body));
+    this.#db.run(
       "INSERT INTO entries (seq, ts, type, turn, body) VALUES (?, ?, ?, ?, ?)",
       seq,
       ts,
@@ -136,9 +133,9 @@ export class Store {
   ): number {
     const seq = this.nextSeq();
     const body: EntryBodies["message"] = { id: messageId(seq), role, content: [...content], status, metadata: null };
-    this.#run(
+    this.#db.run(
       "INSERT INTO messages (seq, ts, turn, role, hidden, body) VALUES (?, ?, ?, ?, ?, ?)",
-      ...[seq, ts, turn, role, hidden ? 1 : 0, this.#spill(`log:${seq}`, JSON.stringify(body))],
+      ...[seq, ts, turn, role, hidden ? 1 : 0, this.#db.spill(`log:${seq}`, JSON.stringify(body))],
     );
     this.#nextSeq = seq + 1;
     return seq;
@@ -146,8 +143,13 @@ export class Store {
 
   /** Log lines `from` ≤ seq < `to`, in order, at most `limit` of each table; call again after the last one returned. */
   log(from: number, to: number, limit: number): LogRow[] {
-    const entries = this.#all("SELECT * FROM entries WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?", from, to, limit);
-    const messages = this.#all(
+    const entries = this.#db.all(
+      "SELECT * FROM entries WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?",
+      from,
+      to,
+      limit,
+    );
+    const messages = this.#db.all(
       "SELECT * FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?",
       from,
       to,
@@ -164,17 +166,17 @@ export class Store {
         ts: String(row.ts),
         type: row.type === undefined ? "message" : String(row.type),
         turn: row.turn === null ? null : Number(row.turn),
-        body: this.#unspill(`log:${row.seq}`, row.body),
+        body: this.#db.unspill(`log:${row.seq}`, row.body),
       }));
   }
 
   entriesOfType(type: string): LogRow[] {
-    return this.#all("SELECT * FROM entries WHERE type = ? ORDER BY seq", type).map((row) => ({
+    return this.#db.all("SELECT * FROM entries WHERE type = ? ORDER BY seq", type).map((row) => ({
       seq: Number(row.seq),
       ts: String(row.ts),
       type,
       turn: row.turn === null ? null : Number(row.turn),
-      body: this.#unspill(`log:${row.seq}`, row.body),
+      body: this.#db.unspill(`log:${row.seq}`, row.body),
     }));
   }
 
@@ -182,41 +184,43 @@ export class Store {
 
   /** Messages from `from` on, in order. Hidden ones come without content. */
   history(from: number): MessageRow[] {
-    return this.#all(
-      "SELECT seq, ts, turn, role, hidden, CASE hidden WHEN 0 THEN body END AS body FROM messages WHERE seq >= ? ORDER BY seq",
-      from,
-    ).map((row) => this.#message(row));
+    return this.#db
+      .all(
+        "SELECT seq, ts, turn, role, hidden, CASE hidden WHEN 0 THEN body END AS body FROM messages WHERE seq >= ? ORDER BY seq",
+        from,
+      )
+      .map((row) => this.#message(row));
   }
 
   /** A page of messages after a `seq`, hidden ones with content too: what was said is shown, whatever came of it. */
   messages(after: number, limit: number): MessageRow[] {
-    return this.#all("SELECT * FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", after, limit).map((row) =>
-      this.#message(row, true),
-    );
+    return this.#db
+      .all("SELECT * FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+      .map((row) => this.#message(row, true));
   }
 
   message(seq: number): MessageRow | null {
-    const row = this.#first("SELECT * FROM messages WHERE seq = ?", seq);
+    const row = this.#db.first("SELECT * FROM messages WHERE seq = ?", seq);
     return row === null ? null : this.#message(row, true);
   }
 
   /** Leaves a turn's messages out of later histories (or takes them in again). The entries themselves stay. */
   setHidden(seq: number, hidden: boolean): void {
-    this.#run("UPDATE messages SET hidden = ? WHERE seq = ?", hidden ? 1 : 0, seq);
+    this.#db.run("UPDATE messages SET hidden = ? WHERE seq = ?", hidden ? 1 : 0, seq);
   }
 
   // ---- turns ----
 
   nextTurn(): number {
-    this.#nextTurn ??= 1 + this.#number("SELECT max(n) AS v FROM turns");
+    this.#nextTurn ??= 1 + this.#db.number("SELECT max(n) AS v FROM turns");
     return this.#nextTurn;
   }
 
   insertTurn(row: TurnRow): void {
     const { sql, values } = insertStatement("turns", TURN_COLUMNS, row, (column, value) =>
-      column === "input" ? this.#spill(`input:${row.n}`, value) : value,
+      column === "input" ? this.#db.spill(`input:${row.n}`, value) : value,
     );
-    this.#run(sql, ...values);
+    this.#db.run(sql, ...values);
     this.#nextTurn = row.n + 1;
     this.#queued?.push(row.n);
     this.#remember(row);
@@ -225,7 +229,7 @@ export class Store {
   turn(n: number): TurnRow | null {
     const known = this.#turns.get(n);
     if (known !== undefined) return known;
-    const row = this.#first("SELECT * FROM turns WHERE n = ?", n);
+    const row = this.#db.first("SELECT * FROM turns WHERE n = ?", n);
     return row === null ? null : this.#remember(this.#turn(row));
   }
 
@@ -233,7 +237,7 @@ export class Store {
   updateTurn(n: number, states: readonly StoredState[], change: Partial<TurnRow>): boolean {
     const { sql, values } = updateStatement("turns", TURN_COLUMNS, change);
     const marks = states.map(() => "?").join(", ");
-    const changed = this.#run(`${sql} WHERE n = ? AND state IN (${marks})`, ...values, n, ...states) > 0;
+    const changed = this.#db.run(`${sql} WHERE n = ? AND state IN (${marks})`, ...values, n, ...states) > 0;
     const known = this.#turns.get(n);
     if (changed && known !== undefined) this.#remember({ ...known, ...change });
     else this.#turns.delete(n);
@@ -247,86 +251,84 @@ export class Store {
   /** Drops the part of a long input that did not fit its row, once the user entry holds it. */
   dropInput(row: TurnRow): void {
     if (row.input !== null && byteLength(JSON.stringify(row.input)) > MAX_ROW_VALUE_BYTES)
-      this.dropBlob(`input:${row.n}`);
+      this.#db.dropBlob(`input:${row.n}`);
   }
 
   /** Turns after `after` that are waiting or claim an attempt, oldest first. */
   liveTurns(after: number): TurnRow[] {
     const states: readonly StoredState[] = ["queued", ...IN_FLIGHT];
     const marks = states.map(() => "?").join(", ");
-    return this.#all(`SELECT * FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n`, after, ...states).map(
-      (row) => this.#turn(row),
-    );
+    return this.#db
+      .all(`SELECT * FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n`, after, ...states)
+      .map((row) => this.#turn(row));
   }
 
   /** Numbers of the waiting turns after `after`, oldest first. */
   queued(after: number): readonly number[] {
-    this.#queued ??= this.#all("SELECT n FROM turns WHERE n > ? AND state = 'queued' ORDER BY n", after).map((row) =>
-      Number(row.n),
-    );
+    this.#queued ??= this.#db
+      .all("SELECT n FROM turns WHERE n > ? AND state = 'queued' ORDER BY n", after)
+      .map((row) => Number(row.n));
     return this.#queued;
   }
 
   // ---- idempotency keys ----
 
   key(key: string): { turn: number; bodySha256: string } | null {
-    const row = this.#first("SELECT turn, body_sha256 FROM keys WHERE key = ?", key);
+    const row = this.#db.first("SELECT turn, body_sha256 FROM keys WHERE key = ?", key);
     return row === null ? null : { turn: Number(row.turn), bodySha256: String(row.body_sha256) };
   }
 
   insertKey(key: string, turn: number, bodySha256: string): void {
-    this.#run("INSERT INTO keys (key, turn, body_sha256) VALUES (?, ?, ?)", key, turn, bodySha256);
+    this.#db.run("INSERT INTO keys (key, turn, body_sha256) VALUES (?, ?, ?)", key, turn, bodySha256);
   }
 
   // ---- prompts and other long text ----
 
   prepared(epoch: number, family: string, level: string): string | null {
     const sql = "SELECT sha256 FROM prepared WHERE epoch = ? AND family = ? AND level = ?";
-    const row = this.#first(sql, epoch, family, level);
+    const row = this.#db.first(sql, epoch, family, level);
     return row === null ? null : String(row.sha256);
   }
 
   insertPrepared(epoch: number, family: string, level: string, sha256: string): void {
-    this.#run("INSERT INTO prepared (epoch, family, level, sha256) VALUES (?, ?, ?, ?)", epoch, family, level, sha256);
+    this.#db.run(
+      "INSERT INTO prepared (epoch, family, level, sha256) VALUES (?, ?, ?, ?)",
+      epoch,
+      family,
+      level,
+      sha256,
+    );
   }
 
-  /** A text of any length, or `null`. */
-  blob(key: string): string | null {
-    const rows = this.#all("SELECT text FROM blobs WHERE key = ? ORDER BY part", key);
-    return rows.length === 0 ? null : rows.map((row) => String(row.text)).join("");
+  /** A long text by name, `null` when it is not there. */
+  text(key: string): string | null {
+    return this.#db.blob(key);
   }
 
-  putBlob(key: string, text: string): void {
-    this.dropBlob(key);
-    for (const [part, piece] of pieces(text).entries()) {
-      this.#run("INSERT INTO blobs (key, part, text) VALUES (?, ?, ?)", key, part, piece);
-    }
-  }
-
-  dropBlob(key: string): void {
-    this.#run("DELETE FROM blobs WHERE key = ?", key);
+  putText(key: string, text: string): void {
+    this.#db.putBlob(key, text);
   }
 
   // ---- outbox and due jobs ----
 
   outbox(limit: number): OutboxRow[] {
-    return this.#all("SELECT kind, sha256 FROM outbox LIMIT ?", limit).map((row) => ({
+    return this.#db.all("SELECT kind, sha256 FROM outbox LIMIT ?", limit).map((row) => ({
       kind: String(row.kind) as SnapshotKind,
       sha256: String(row.sha256),
     }));
   }
 
   addToOutbox(row: OutboxRow): void {
-    this.#run("INSERT INTO outbox (kind, sha256) VALUES (?, ?) ON CONFLICT DO NOTHING", row.kind, row.sha256);
+    this.#db.run("INSERT INTO outbox (kind, sha256) VALUES (?, ?) ON CONFLICT DO NOTHING", row.kind, row.sha256);
   }
 
   removeFromOutbox(row: OutboxRow): void {
-    this.#run("DELETE FROM outbox WHERE kind = ? AND sha256 = ?", row.kind, row.sha256);
+    this.#db.run("DELETE FROM outbox WHERE kind = ? AND sha256 = ?", row.kind, row.sha256);
   }
 
   due(): readonly DueRow[] {
     this.#due ??= new Map(
-      this.#all("SELECT job, at, tries FROM due").map((row) => {
+      this.#db.all("SELECT job, at, tries FROM due").map((row) => {
         const job = String(row.job) as Job;
         return [job, { job, at: Number(row.at), tries: Number(row.tries) }];
       }),
@@ -336,7 +338,7 @@ export class Store {
 
   setDue(row: DueRow): void {
     this.due();
-    this.#run(
+    this.#db.run(
       "INSERT INTO due (job, at, tries) VALUES (?, ?, ?) ON CONFLICT (job) DO UPDATE SET at = excluded.at, tries = excluded.tries",
       ...[row.job, row.at, row.tries],
     );
@@ -345,7 +347,7 @@ export class Store {
 
   dropDue(job: Job): void {
     if (!this.due().some((row) => row.job === job)) return;
-    this.#run("DELETE FROM due WHERE job = ?", job);
+    this.#db.run("DELETE FROM due WHERE job = ?", job);
     this.#due!.delete(job);
   }
 
@@ -368,13 +370,13 @@ export class Store {
   }
 
   #turn(row: SqlRow): TurnRow {
-    const input = row.input === null && row.user_seq === null ? this.blob(`input:${row.n}`) : row.input;
+    const input = row.input === null && row.user_seq === null ? this.#db.blob(`input:${row.n}`) : row.input;
     return readRow(TURN_COLUMNS, { ...row, input: input ?? null });
   }
 
   #message(row: SqlRow, always = false): MessageRow {
     const hidden = row.hidden === 1;
-    const body = hidden && !always ? null : JSON.parse(this.#unspill(`log:${row.seq}`, row.body ?? null));
+    const body = hidden && !always ? null : JSON.parse(this.#db.unspill(`log:${row.seq}`, row.body ?? null));
     return {
       seq: Number(row.seq),
       ts: String(row.ts),
@@ -385,61 +387,4 @@ export class Store {
       status: body?.status ?? "complete",
     };
   }
-
-  /** The value for its row, or `null` after putting a long one into `blobs` under `key`. */
-  #spill(key: string, value: SqlStorageValue): SqlStorageValue {
-    if (typeof value !== "string" || byteLength(value) <= MAX_ROW_VALUE_BYTES) return value;
-    this.putBlob(key, value);
-    return null;
-  }
-
-  #unspill(key: string, value: SqlStorageValue | undefined): string {
-    if (typeof value === "string") return value;
-    const text = this.blob(key);
-    if (text === null) throw new StorageError(`the text of ${key} is missing`);
-    return text;
-  }
-
-  #all(sql: string, ...values: SqlStorageValue[]): SqlRow[] {
-    try {
-      return this.#storage.sql.exec(sql, ...values).toArray();
-    } catch (error) {
-      throw asStorageError(error);
-    }
-  }
-
-  #first(sql: string, ...values: SqlStorageValue[]): SqlRow | null {
-    return this.#all(sql, ...values)[0] ?? null;
-  }
-
-  #number(sql: string, ...values: SqlStorageValue[]): number {
-    return Number(this.#first(sql, ...values)?.v ?? 0);
-  }
-
-  /** Runs a write and returns the rows it changed (index entries included, as SQLite counts them). */
-  #run(sql: string, ...values: SqlStorageValue[]): number {
-    try {
-      return this.#storage.sql.exec(sql, ...values).rowsWritten;
-    } catch (error) {
-      throw asStorageError(error);
-    }
-  }
-}
-
-function asStorageError(error: unknown): StorageError {
-  return new StorageError(error instanceof Error ? error.message : String(error), { cause: error });
-}
-
-/** Cuts a text into pieces that fit a row, never inside a surrogate pair. */
-function pieces(text: string): string[] {
-  if (byteLength(text) <= MAX_ROW_VALUE_BYTES) return [text];
-  const size = Math.floor(MAX_ROW_VALUE_BYTES / 3); // no UTF-16 unit takes more than three bytes
-  const parts: string[] = [];
-  for (let start = 0; start < text.length; ) {
-    let end = Math.min(text.length, start + size);
-    if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
-    parts.push(text.slice(start, end));
-    start = end;
-  }
-  return parts;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { bundle } from "#prompts";
 import { MAX_QUEUED_TURNS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import {
@@ -173,5 +174,25 @@ describe("while a turn runs", () => {
     expect([reply.status, reply.json.code]).toEqual([409, "busy"]);
     await release();
     expect((await ended(id, turn.id)).state).toBe("completed");
+  });
+});
+
+describe("a bug while a waiting turn is prepared", () => {
+  it("ends that turn, once, and not the session", async () => {
+    const { id } = await createSession();
+    await provider.script({ kind: "hang", match: { model: wireModel() } });
+    const first = await post(id, "first");
+    const body = { event: "wake" };
+    const wake = await call<TurnResource>("POST", `/v1/sessions/${id}/turns`, body, { prefer: "respond-async" });
+    const text = bundle.events.wake;
+    try {
+      bundle.events.wake = undefined as unknown as string;
+      await release();
+      expect(await ended(id, wake.json.id)).toMatchObject({ state: "failed", reason: "internal", attempt: 1 });
+    } finally {
+      bundle.events.wake = text;
+    }
+    expect((await ended(id, first.id)).state).toBe("completed");
+    expect((await say(id, "next")).status).toBe(200);
   });
 });
