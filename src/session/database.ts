@@ -89,6 +89,7 @@ export class Database {
 }
 
 function asStorageError(error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
   return new StorageError(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
