@@ -158,7 +158,6 @@ async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
   } catch (error) {
     // Nothing was sent and nothing is lost: the turn waits for the alarm, or for the next call.
     ctx.memory.stalled = true;
-    ctx.live.delete(n);
     live.update({ state: "queued" });
     if (error instanceof StorageError) return;
     // A bug would only come again, so the turn ends here.

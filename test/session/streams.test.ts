@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { follow, names, type StreamEvent, sayStreaming, spoken } from "../http/sse.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import {
@@ -12,6 +12,7 @@ import {
   provider,
   release,
   say,
+  sql,
   wireModel,
 } from "../support/session.ts";
 
@@ -298,6 +299,25 @@ describe("the stream of a turn", () => {
       expect(events.at(-1)).toMatchObject({ event: "end", data: { state: "failed", reason: "incomplete" } });
     }
     expect(later[0]!.data).toMatchObject({ state: "failed", reason: "incomplete" });
+  });
+
+  it("that could not be dispatched for a while goes on when it is, for readers that stayed", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { id } = await createSession();
+    await script({ kind: "hang" });
+    await post(id, "one");
+    const waiting = await post(id, "two");
+    const events = await follow(id, waiting.id);
+    const reply = call("GET", `/v1/sessions/${id}/turns/${waiting.id}`, undefined, { prefer: "wait=4" });
+    const refusal = "BEFORE INSERT ON entries WHEN NEW.type = 'request' BEGIN SELECT RAISE(ABORT, 'injected'); END";
+    await sql(id, `CREATE TRIGGER broken ${refusal}`);
+    await release();
+    await ended(id, "turn_1");
+    await sql(id, "DROP TRIGGER broken");
+    await getSession(id); // the next call, or the alarm, finds the turn waiting
+    expect(names(await events.rest()).slice(-2)).toEqual(["message", "end"]);
+    expect((await reply).json.state).toBe("completed");
+    vi.restoreAllMocks();
   });
 
   it("whose object crashed breaks off, and on return ends as unknown, from any cursor", async () => {
