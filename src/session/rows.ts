@@ -55,6 +55,7 @@ export interface TurnRow {
   input: string[] | null;
   temporary: TemporaryText[];
   userSeq: number | null;
+  /** What the model said: the answer, or as much of it as came. */
   answerSeq: number | null;
   usage: Usage | null;
   /** HTTP status of the provider's last answer. */

@@ -27,7 +27,7 @@ export function endCall(ctx: SessionContext, live: LiveTurn, outcome: CallOutcom
       const hidden = failure !== null;
       const status = hidden ? "partial" : "complete";
       const seq = ctx.store.appendMessage(isoTime(ctx), n, answer.role, answer.content, { status, hidden });
-      if (!hidden) answerSeq = seq;
+      answerSeq = seq;
       messages.push({ ...answer, content: [...answer.content], seq, turn: n, hidden });
     }
     writeResponse(ctx, turn, outcome);
@@ -46,14 +46,16 @@ export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
   end(ctx, live, "cancelled", null, (turn) => {
     if (turn.state === "queued") return { messages: [] };
     const messages: NewMessage[] = [];
+    let answerSeq: number | null = null;
     if (text !== "") {
       const content = [{ type: "text" as const, text }];
       const seq = ctx.store.appendMessage(isoTime(ctx), n, "assistant", content, { status: "partial" });
       messages.push({ seq, turn: n, role: "assistant", content, hidden: false });
+      answerSeq = seq;
     }
     messages.push(writeMarker(ctx, n, "cancelled"));
     writeResponse(ctx, turn, { finish: null, usage: null, status: null, error: "cancelled by the caller" });
-    return { messages };
+    return { messages, answerSeq };
   });
   live.abort.abort();
 }

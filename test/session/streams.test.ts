@@ -281,6 +281,7 @@ describe("the stream of a turn", () => {
       expect(names(await (await follow(id, turn)).rest()).at(-1)).toBe("end");
     }
     await crash();
+    expect(spoken(await (await follow(id, "turn_1")).rest()), "what was shown before is still told").toBe("so far");
     const later = await (await follow(id, waiting.id)).rest();
     expect(names(later)).toEqual(["turn", "end"]);
     expect(later.map(({ data }) => data.state)).toEqual(["cancelled", "cancelled"]);
@@ -299,6 +300,7 @@ describe("the stream of a turn", () => {
       expect(events.at(-1)).toMatchObject({ event: "end", data: { state: "failed", reason: "incomplete" } });
     }
     expect(later[0]!.data).toMatchObject({ state: "failed", reason: "incomplete" });
+    expect(spoken(later), "what came before the cut is still told").toBe("half of");
   });
 
   it("that could not be dispatched for a while goes on when it is, for readers that stayed", async () => {
