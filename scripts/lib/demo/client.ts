@@ -35,12 +35,20 @@ export class DemoClient {
     return this.#call(`/v1/sessions/${session}/turns`, { input });
   }
 
+  log(session: string): Promise<string> {
+    return this.#text(`/v1/sessions/${session}/log`);
+  }
+
   async #call<T>(path: string, body?: object): Promise<T> {
+    return JSON.parse(await this.#text(path, body)) as T;
+  }
+
+  async #text(path: string, body?: object): Promise<string> {
     const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
     const response = await fetch(this.#url + path, body === undefined ? {} : post);
     const text = await response.text();
     if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text}`);
-    return JSON.parse(text) as T;
+    return text;
   }
 }
 

@@ -14,6 +14,8 @@ export class Demo {
   readonly #say: (text: string) => void;
   #hook: RulesHook | null = null;
   #service: Service | null = null;
+  /** The session's exported log, after the last run. */
+  log = "";
 
   /** `say` hears one line about every step. */
   constructor(mode: Mode, say: (text: string) => void) {
@@ -68,6 +70,7 @@ export class Demo {
     const { drift } = await client.session(SESSION);
     const turn = await client.turn(SESSION, `This is message ${n}.`);
     const session = await client.session(SESSION);
+    this.log = await client.log(SESSION);
     this.#say(
       `run ${n}: started as process ${service.group}, sent message ${n}, session has ${session.messageCount} messages`,
     );
