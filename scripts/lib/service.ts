@@ -56,9 +56,16 @@ export class StartError extends Error {
   }
 }
 
-/** An environment in which nothing of the user's takes part: PATH and a throw-away HOME, where wrangler may write. */
+/**
+ * An environment in which nothing of the user's takes part: PATH and a throw-away HOME, where wrangler may write. What
+ * a SIGKILL leaves in a temporary folder lies in there too.
+ */
 export function bareEnv(home: string): NodeJS.ProcessEnv {
-  const dirs = { XDG_CONFIG_HOME: join(home, "config"), XDG_CACHE_HOME: join(home, "cache") };
+  const dirs = {
+    XDG_CONFIG_HOME: join(home, "config"),
+    XDG_CACHE_HOME: join(home, "cache"),
+    TMPDIR: join(home, "tmp"),
+  };
   return { PATH: process.env.PATH, HOME: home, ...dirs };
 }
 

@@ -27,7 +27,7 @@ export interface Workspace {
 export function createWorkspace(): Workspace {
   const path = mkdtempSync(join(tmpdir(), "selfsame-"));
   const [root, state, home] = [join(path, "project"), join(path, "state"), join(path, "home")];
-  for (const folder of [root, state, home]) mkdirSync(folder);
+  for (const folder of [root, state, join(home, "tmp")]) mkdirSync(folder, { recursive: true });
   for (const name of COPIED) cpSync(join(ROOT, name), join(root, name), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(root, "node_modules"));
   const read = (file: string) => readFileSync(join(root, file), "utf8");
