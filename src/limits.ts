@@ -98,8 +98,12 @@ export const DEFAULT_HISTORY_TOKENS = 100_000;
 /** AGENTS.md above this many tokens makes the build warn (it is never demoted: the author meant it). */
 export const AGENTS_MD_WARN_TOKENS = 8_000;
 
-/** Rows read at a time while a log is exported, so that memory does not grow with the log. */
+/** Rows, and bytes of their text, read at a time while a log is exported, so that memory does not grow with the log. */
 export const EXPORT_PAGE_ROWS = 256;
+export const EXPORT_PAGE_BYTES = 2 * 1024 * 1024;
+
+/** Bytes of text in one page of messages; `next` goes on. One RPC answer of the platform holds at most 32 MiB. */
+export const MESSAGE_PAGE_BYTES = 4 * 1024 * 1024;
 
 /** `Retry-After` of a 503 for storage that failed or an object that is being reset, in seconds. */
 export const STORAGE_RETRY_AFTER_SECONDS = 1;

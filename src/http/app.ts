@@ -1,6 +1,5 @@
 /** The router: authenticates, validates, and hands on to the session's object, which owns the state. */
 import { OpenAPIHono } from "@hono/zod-openapi";
-import { HTTPException } from "hono/http-exception";
 import { authenticate } from "./auth.ts";
 import { jsonBody } from "./body.ts";
 import type { AppEnv } from "./env.ts";
@@ -15,9 +14,6 @@ export function createApp(): OpenAPIHono<AppEnv> {
   const app = new OpenAPIHono<AppEnv>({ defaultHook: refuseInvalid });
   app.onError((error, c) => {
     if (error instanceof Problem) return problemResponse(c, error.failure, error.turn);
-    if (error instanceof HTTPException && error.status === 400) {
-      return problemResponse(c, { code: "invalid_request", detail: error.message });
-    }
     return problemResponse(c, failureOf(error));
   });
   app.notFound((c) => problemResponse(c, { code: "not_found", detail: "There is nothing at this address." }));

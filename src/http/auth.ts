@@ -1,14 +1,9 @@
 /** Who is calling. Closed by default: without a signing key there is only the development principal, on this machine. */
 import type { MiddlewareHandler } from "hono";
-import { isLoopback } from "../prompt/agent.ts";
+import { isLoopback } from "../loopback.ts";
 import type { AppEnv, Env } from "./env.ts";
-import { parseSigningKeys, SCOPES, type Scope, type SigningKeys, verifyKey } from "./keys.ts";
+import { type Principal, parseSigningKeys, SCOPES, type Scope, type SigningKeys, verifyKey } from "./keys.ts";
 import { Problem } from "./problem.ts";
-
-export interface Principal {
-  tenant: string;
-  scopes: ReadonlySet<Scope>;
-}
 
 const DEVELOPMENT: Principal = { tenant: "dev", scopes: new Set(SCOPES) };
 

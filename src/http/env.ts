@@ -1,7 +1,7 @@
 /** The Worker's bindings and configuration. Names are part of the contract (docs/api.md). */
 import type { SessionEnv } from "../session/context.ts";
 import type { SessionObject } from "../session/object.ts";
-import type { Principal } from "./auth.ts";
+import type { Principal } from "./keys.ts";
 
 export interface Env extends SessionEnv {
   SESSIONS: DurableObjectNamespace<SessionObject>;

@@ -5,6 +5,12 @@ import { z } from "zod";
 export const SCOPES = ["agents:write", "sessions:write", "sessions:read", "prompts:read", "log:read"] as const;
 export type Scope = (typeof SCOPES)[number];
 
+/** Who is calling, and what they may do. */
+export interface Principal {
+  tenant: string;
+  scopes: ReadonlySet<Scope>;
+}
+
 export const TENANT = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 const AUDIENCE = "selfsame";

@@ -36,11 +36,13 @@ const Metadata = z
   .refine((value) => byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, tooLarge("metadata", MAX_METADATA_BYTES))
   .openapi({ type: "object", additionalProperties: true });
 
-const IdentityAssertion = z.strictObject({ id: IdentityId });
+const IdentityVersion = z.literal(IDENTITY_VERSION).optional();
+
+const IdentityAssertion = z.strictObject({ version: IdentityVersion, id: IdentityId });
 
 const NewIdentity = z
   .strictObject({
-    version: z.literal(IDENTITY_VERSION).optional(),
+    version: IdentityVersion,
     id: IdentityId.optional(),
     name: IdentityName.optional(),
   })
@@ -105,15 +107,11 @@ export const CreateTurnBody = z
     event: z.enum(CALLER_EVENTS).default("message"),
     temporary: Temporary.default([]),
     identity: IdentityAssertion.optional(),
-    onBusy: z.enum(["queue", "reject", "steer"]).default("queue"),
+    onBusy: z.enum(["queue", "reject"]).default("queue"),
   })
   .refine((body) => body.event !== "message" || (body.input ?? []).length > 0, {
     path: ["input"],
     message: "a message needs a text that is not empty",
-  })
-  .refine((body) => body.onBusy !== "steer", {
-    path: ["onBusy"],
-    message: "only a thread can be steered; this agent's model has none: use queue or reject",
   })
   .openapi("CreateTurn");
 
@@ -124,7 +122,7 @@ export const PageQuery = z.object({
 
 // ---- responses ----
 
-export const IdentityResource = z.object({
+const IdentityResource = z.object({
   version: z.literal(IDENTITY_VERSION),
   id: z.string(),
   name: z.string(),

@@ -34,7 +34,9 @@ function unfold(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
 
 function codeOf(issues: readonly z.core.$ZodIssue[]): ErrorCode {
   if (issues.some((issue) => issue.code === "custom" && issue.params?.tooLarge === true)) return "too_large";
-  if (issues.some(({ path }) => path[0] === "identity" && path[1] === "version")) return "unsupported_version";
+  if (issues.some(({ code, path }) => code === "invalid_value" && path.join(".") === "identity.version")) {
+    return "unsupported_version";
+  }
   if (issues.some(({ path }) => path[0] === "identity")) return "invalid_identity";
   return "invalid_request";
 }

@@ -1,6 +1,7 @@
 /** An agent: the settings of `agent.json` and the files beside it. */
 import { z } from "zod";
 import { DEFAULT_HISTORY_TOKENS, HOOK_TIMEOUT_MS, MAX_HOOK_TIMEOUT_MS } from "../limits.ts";
+import { isLoopback } from "../loopback.ts";
 import { sha256Hex } from "./hash.ts";
 
 /** The prompt files an agent folder may hold; IDENTITY.md is required. */
@@ -68,9 +69,4 @@ function sortedJson(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).filter(([, item]) => item !== undefined);
   return entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => [key, sortedJson(item)]);
-}
-
-/** Whether a URL's hostname (as `new URL()` gives it) is this machine. */
-export function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname);
 }

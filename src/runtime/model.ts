@@ -21,9 +21,6 @@ export interface CallOutcome {
   error: string | null;
 }
 
-/** Refusals worth another try later; the rest of 4xx is the request's own fault. */
-const BUSY = new Set([408, 429, 500, 502, 503, 504, 529]);
-
 export interface CallOptions {
   signal: AbortSignal;
   /** Every piece of the answer's text, at once. */
@@ -88,8 +85,11 @@ async function readAnswer(
     while (error === null) {
       const { done, value } = await reader.read();
       if (done) break;
+      const finished = seen.finish !== null;
       take(decoder.push(value));
-      silence.heard(seen.finish === null ? PROVIDER_SILENT_MS : USAGE_WAIT_MS);
+      if (seen.finish === null) silence.heard();
+      else if (seen.usage !== null) break;
+      else if (!finished) silence.heard(USAGE_WAIT_MS); // once: a server that only keeps the connection open ends there
     }
   } catch (cause) {
     // Cut, or silent, after the terminal event the answer is whole; only what follows it (usage) is lost.
@@ -105,9 +105,9 @@ async function readAnswer(
   return { ...seen, failure: null, error: null };
 }
 
-/** Which failure a refused request is. OpenAI's code for a request that is too long gets its own. */
+/** Which failure a refused request is: worth another try later, or the request's own fault (too long: its own code). */
 function refusal(status: number, body: string): NonNullable<CallOutcome["failure"]> {
-  if (BUSY.has(status)) return "provider_unavailable";
+  if (status === 408 || status === 429 || status >= 500) return "provider_unavailable";
   return body.includes('"context_length_exceeded"') ? "context_overflow" : "provider_rejected";
 }
 

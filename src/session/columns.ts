@@ -26,7 +26,7 @@ export const SESSION_COLUMNS: Columns<SessionRow> = {
   historyFrom: ["history_from", "plain"],
   messageCount: ["message_count", "plain"],
   endedThrough: ["ended_through", "plain"],
-  lastTurn: ["last_turn", "plain"],
+  cut: ["cut", "json"],
   lastState: ["last_state", "plain"],
   openingTurn: ["opening_turn", "plain"],
   createdAt: ["created_at", "plain"],

@@ -1,4 +1,5 @@
 /** What every part of `session/` works with: the tables, the outside, and what is kept in memory between calls. */
+import type { Result } from "../errors.ts";
 import type { AgentDefinition } from "../prompt/agent.ts";
 import type { PromptBundle } from "../prompt/sources.ts";
 import type { ProviderEnv } from "../runtime/providers.ts";
@@ -15,8 +16,8 @@ export interface SessionEnv extends ProviderEnv {
 }
 
 /**
- * Read from storage once, then reused while nothing durable changed. Every durable change goes through the function
- * that writes it and updates this in the same tick; a failed transaction drops all of it.
+ * Read from storage once, then reused while nothing durable changed. A durable change updates it in the same tick, after
+ * its commit.
  */
 export interface Memory {
   /** The prepared prompt in use, verified against its hash. */
@@ -25,6 +26,8 @@ export interface Memory {
   history: HistoryItem[] | null;
   /** Whether this instance has compared the live sources with the frozen contract of this epoch. */
   driftChecked: boolean;
+  /** The candidate that the policy `follow` could not adopt: it is not tried again on every turn. */
+  notAdoptable: string | null;
   /** A commit failed: waiting turns are left alone until the alarm or the next call looks again. */
   stalled: boolean;
 }
@@ -36,6 +39,8 @@ export interface SessionContext {
   env: SessionEnv;
   memory: Memory;
   lane: Lane;
+  /** The preparation that submitted turns are waiting for, if one is under way. */
+  preparing: Promise<Result<void>> | null;
   /** Attempts that run in this instance: what tells a live one from a dead one. */
   live: Map<number, LiveTurn>;
   /** Milliseconds since 1970. */

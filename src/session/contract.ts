@@ -38,6 +38,8 @@ export interface CompileOptions {
   family: string;
   overrides: ContractInputs["overrides"];
   project: Project | null;
+  /** The hook's last answer: kept where the hook fails and is not required. */
+  hookRules: string | null;
 }
 
 /** Compiles from today's sources, asking the hook. Fails only with the hook of an agent that requires it. */
@@ -48,6 +50,7 @@ export async function compileFresh(ctx: SessionContext, options: CompileOptions)
   const { hook } = agent.config;
   // A developer override replaces the agent's own text of that slot, the hook's rules included.
   if (hook !== undefined && overrides.developer === undefined) {
+    hookRules = options.hookRules;
     const question = { agent: agent.name, identity: { id: identity.id, name: identity.name }, project };
     const answer = await askHook(hook, question, ctx.env.DEV_PRINCIPAL === "1");
     if (answer.ok) hookRules = answer.value;
@@ -56,13 +59,8 @@ export async function compileFresh(ctx: SessionContext, options: CompileOptions)
   }
   const inputs = { overrides, project, hookRules };
   const compiled = compileContract({ bundle: ctx.bundle, agent, identity, level, inputs });
-  const prepared = preparePrompt(compiled.contract, modelNotes(ctx, options.family));
+  const prepared = preparePrompt(compiled.contract, ctx.bundle.models[options.family] ?? "");
   return ok({ compiled, prepared, inputs, hookFailure });
-}
-
-/** The notes for a model family, `""` for one without. */
-export function modelNotes(ctx: SessionContext, family: string): string {
-  return ctx.bundle.models[family] ?? "";
 }
 
 /** Writes a contract and its prompt for an epoch: texts, outbox and log. Inside the caller's transaction. */
@@ -81,7 +79,7 @@ export function writeContract(
   store.putText("inputs", JSON.stringify(fresh.inputs));
   const body = { fingerprint: compiled.fingerprint, epoch, reason, sources: compiled.sources };
   store.append(isoTime(ctx), { type: "contract", body });
-  if (fresh.hookFailure !== null) notice(ctx, "hook_failed", `${fresh.hookFailure} Its rules are missing.`);
+  if (fresh.hookFailure !== null) notice(ctx, "hook_failed", fresh.hookFailure);
 }
 
 export function notice(ctx: SessionContext, code: string, text: string, turn: number | null = null): void {
@@ -105,18 +103,26 @@ export async function refreshContract(
   const row = sessionRow(ctx);
   const same = fresh.value.compiled.fingerprint === row.fingerprint;
   ctx.store.transaction(() => {
-    if (same) ctx.store.putText("inputs", JSON.stringify(fresh.value.inputs));
-    else beginEpoch(ctx, reason, fresh.value, {});
+    if (!same) return beginEpoch(ctx, reason, fresh.value, {});
+    ctx.store.putText("inputs", JSON.stringify(fresh.value.inputs));
+    if (fresh.value.hookFailure !== null) notice(ctx, "hook_failed", fresh.value.hookFailure);
   });
   if (same) ctx.memory.driftChecked = false;
   else adopt(ctx, fresh.value.prepared.text);
   return ok(undefined);
 }
 
+/** Why a history cannot be cut off now. */
+export function busy() {
+  return fail("busy", "A turn is running or waiting; try again when it has ended.");
+}
+
 /** Cuts the history off, resets the frozen state, keeps identity, overrides and project. Always a new epoch. */
 export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
   const fresh = await recompile(ctx, {});
   if (!fresh.ok) return fresh;
+  // A turn may have been accepted while the hook was asked.
+  if (ctx.store.queued(sessionRow(ctx).endedThrough).length > 0) return busy();
   ctx.store.transaction(() => {
     const seq = ctx.store.append(isoTime(ctx), { type: "clear", body: {} });
     beginEpoch(ctx, "clear", fresh.value, { messagesFrom: seq + 1, historyFrom: seq + 1, messageCount: 0 });
@@ -138,7 +144,7 @@ async function recompile(ctx: SessionContext, change: InstructionChange): Promis
   const overrides = applyOverrides(stored.overrides, change.instructions);
   const project = change.project === undefined ? stored.project : change.project;
   const { identity, level, family } = row;
-  return compileFresh(ctx, { agent, identity, level, family, overrides, project });
+  return compileFresh(ctx, { agent, identity, level, family, overrides, project, hookRules: stored.hookRules });
 }
 
 function beginEpoch(
@@ -169,6 +175,7 @@ function beginEpoch(
 function adopt(ctx: SessionContext, prompt: string): void {
   ctx.memory.prompt = prompt;
   ctx.memory.driftChecked = false;
+  ctx.memory.notAdoptable = null;
 }
 
 /** The caller's part of the contract, as it was frozen. */

@@ -15,7 +15,7 @@ import {
   storedInputs,
   writeContract,
 } from "./contract.ts";
-import { compareSources } from "./drift.ts";
+import { driftCandidate } from "./drift.ts";
 import type { SessionRow } from "./rows.ts";
 
 /** A create request, already validated; `tenant` and `id` are the object's own name. */
@@ -30,11 +30,14 @@ export interface CreateRequest {
   metadata?: object | undefined;
 }
 
-/** Creates the session, or finds the one that is there. Says which. */
-export async function createSession(
-  ctx: SessionContext,
-  request: CreateRequest,
-): Promise<Result<"created" | "existing">> {
+export interface Creation {
+  created: boolean;
+  /** What an existing session would compile to with the text of this request, where that differs. */
+  candidate: string | null;
+}
+
+/** Creates the session, or finds the one that is there. */
+export async function createSession(ctx: SessionContext, request: CreateRequest): Promise<Result<Creation>> {
   const existing = ctx.store.session();
   if (existing !== null) return sameSession(ctx, existing, request);
 
@@ -48,7 +51,8 @@ export async function createSession(
   const family = familyOf(model, Object.keys(ctx.bundle.models));
   const overrides = applyOverrides({}, request.instructions);
   const project = request.project ?? null;
-  const fresh = await compileFresh(ctx, { agent, identity, level: "main", family, overrides, project });
+  const options = { agent, identity, level: "main", family, overrides, project, hookRules: null } as const;
+  const fresh = await compileFresh(ctx, options);
   if (!fresh.ok) return fresh;
 
   // Another request may have created it while the hook was asked.
@@ -63,11 +67,11 @@ export async function createSession(
   ctx.memory.prompt = fresh.value.prepared.text;
   ctx.memory.history = [];
   ctx.memory.driftChecked = true;
-  return ok("created");
+  return ok({ created: true, candidate: null });
 }
 
-/** What an existing session answers to being created again. Text that would compile differently shows as drift. */
-function sameSession(ctx: SessionContext, row: SessionRow, request: CreateRequest): Result<"existing"> {
+/** What an existing session answers. The request's text is ignored, but not in silence: it is compared. */
+function sameSession(ctx: SessionContext, row: SessionRow, request: CreateRequest): Result<Creation> {
   if (row.agent !== request.agent) {
     return fail("session_exists", `The session ${request.id} exists with the agent ${row.agent}.`);
   }
@@ -75,12 +79,12 @@ function sameSession(ctx: SessionContext, row: SessionRow, request: CreateReques
     return fail("identity_conflict", `The session ${request.id} has another identity; nothing was changed.`);
   }
   const stored = storedInputs(ctx);
-  compareSources(ctx, {
+  const candidate = driftCandidate(ctx, {
     overrides: request.instructions === undefined ? stored.overrides : applyOverrides({}, request.instructions),
     project: request.project ?? stored.project,
     hookRules: stored.hookRules,
   });
-  return ok("existing");
+  return ok({ created: false, candidate });
 }
 
 function unknownAgent(ctx: SessionContext, name: string) {
@@ -119,7 +123,7 @@ function newRow(
     historyFrom: 1,
     messageCount: 0,
     endedThrough: 0,
-    lastTurn: null,
+    cut: null,
     lastState: null,
     openingTurn: null,
     createdAt: now,

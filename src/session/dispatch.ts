@@ -4,11 +4,19 @@
  */
 import { ok, type Result } from "../errors.ts";
 import { DEFAULT_HISTORY_TOKENS } from "../limits.ts";
-import { PROJECTION, type TemporaryText, type WireParams } from "../log/entries.ts";
+import { type EntryBodies, PROJECTION, type TemporaryText, type WireParams } from "../log/entries.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import { type TextBlock, turnContext } from "../prompt/turn-context.ts";
 import { cacheKeyParams, findProvider, type Provider } from "../runtime/providers.ts";
-import { estimateTokens, messageTokens, type Selection, selectHistory, seqRanges } from "../turn/history.ts";
+import {
+  estimateTokens,
+  type HistoryItem,
+  messageTokens,
+  type Selection,
+  selectHistory,
+  seqRanges,
+} from "../turn/history.ts";
+import { storedFrom } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { storedInputs } from "./contract.ts";
 import { historyItem, loadHistory, loadPrompt } from "./restore.ts";
@@ -24,13 +32,15 @@ export interface PlannedCall {
   content: TextBlock[];
   /** Whether it carries the epoch's reference and first-turn material. */
   opens: boolean;
+  /** Every message from the history's start on, and which of them are sent. */
+  loaded: HistoryItem[];
   history: Selection;
   temporary: TemporaryText[];
   /** Temporary texts that had expired before anything was rendered. */
   expired: number;
 }
 
-/** Renders a waiting turn's first request. The prompt must have been restored. */
+/** Renders a waiting turn's request. The prompt must have been restored. */
 export function planCall(ctx: SessionContext, turn: TurnRow): Result<PlannedCall> {
   const row = sessionRow(ctx);
   const found = findProvider(row.model, ctx.env);
@@ -41,8 +51,13 @@ export function planCall(ctx: SessionContext, turn: TurnRow): Result<PlannedCall
 
   const opens = row.openingTurn === null;
   const content = userContent(ctx, row, turn, opens);
-  const history = selectHistory(loadHistory(ctx), historyBudget(ctx, row, system, content));
   const temporary = turn.temporary.filter(({ expiresAt }) => expiresAt === null || Date.parse(expiresAt) > ctx.now());
+  const temporaryTexts = temporary.map(({ text }) => text);
+  const fixed = [system, ...temporaryTexts].reduce((sum, text) => sum + estimateTokens(text), messageTokens(content));
+  // An input that takes the whole budget is still sent: the estimate is too rough to refuse it.
+  const budget = Math.max(0, contextBudget(ctx, row) - fixed);
+  const loaded = loadHistory(ctx);
+  const history = selectHistory(loaded, budget);
   const agent = findAgent(ctx, row.agent);
   const params = cacheKeyParams(provider, agent?.config.cacheKey ?? "auto", row.fingerprint, row.name);
   const body = provider.wire.render({
@@ -51,11 +66,12 @@ export function planCall(ctx: SessionContext, turn: TurnRow): Result<PlannedCall
     system,
     tools: null,
     messages: [...history.items, { role: "user", content }],
-    temporary: temporary.map(({ text }) => text),
+    temporary: temporaryTexts,
     temporaryAt: history.items.length,
   });
   const expired = turn.temporary.length - temporary.length;
-  return ok({ provider, params, body, bodySha256: sha256Hex(body), content, opens, history, temporary, expired });
+  const bodySha256 = sha256Hex(body);
+  return ok({ provider, params, body, bodySha256, content, opens, loaded, history, temporary, expired });
 }
 
 /** Tokens the agent's sessions may spend on prompt and history together. */
@@ -63,31 +79,34 @@ export function contextBudget(ctx: SessionContext, row: SessionRow): number {
   return findAgent(ctx, row.agent)?.config.history.tokens ?? DEFAULT_HISTORY_TOKENS;
 }
 
-/** What is left for the history. An input that takes it all is still sent: the estimate is too rough to refuse it. */
-function historyBudget(ctx: SessionContext, row: SessionRow, system: string, content: TextBlock[]): number {
-  return Math.max(0, contextBudget(ctx, row) - estimateTokens(system) - messageTokens(content));
-}
-
 function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow, opens: boolean): TextBlock[] {
-  const agent = findAgent(ctx, row.agent);
-  const { bundle } = ctx;
   const { identity, level } = row;
   const context = turnContext({
-    ...{ bundle, agent, identity, level, event: turn.event, notices: [], input: turn.input ?? [] },
+    bundle: ctx.bundle,
+    agent: findAgent(ctx, row.agent),
+    identity,
+    level,
+    event: turn.event,
+    notices: [],
+    input: turn.input ?? [],
     // Only templates of event and opening texts look at it: a plain message needs no read.
     inputs: opens || turn.event !== "message" ? storedInputs(ctx) : { project: null },
   });
   return opens ? context.fresh : context.resume;
 }
 
-/** Writes the call: user entry, `prompt` entry if it changed, `request` entry, the turn's state. Gives the user entry's `seq`. */
+/**
+ * Writes the call: user entry, `prompt` entry if it changed, `request` entry and the turn's state. Gives the user
+ * entry's `seq`.
+ */
 export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall): number {
   const { store } = ctx;
   const row = sessionRow(ctx);
   const ts = isoTime(ctx);
-  const id = turnId(turn.n);
   const attempt = turn.attempt + 1;
   const call = 1;
+  const { bodySha256 } = plan;
+  const bytes = plan.body.byteLength;
   const change: Partial<SessionRow> = {};
 
   const dropped = plan.history.droppedThrough;
@@ -95,9 +114,10 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
     const body = { from: row.historyFrom, to: dropped, summary: null, trigger: "budget" } as const;
     store.append(ts, { type: "compaction", body });
     change.historyFrom = dropped + 1;
+    change.cut = { turn: turn.n, from: row.historyFrom };
   }
   if (plan.expired > 0) {
-    const text = `${plan.expired} temporary instruction(s) of ${id} had expired and were not sent.`;
+    const text = `${plan.expired} temporary instruction(s) of ${turnId(turn.n)} had expired and were not sent.`;
     store.append(ts, { type: "notice", body: { code: "temporary_expired", text } }, turn.n);
   }
   const userSeq = store.appendMessage(ts, turn.n, "user", plan.content);
@@ -110,28 +130,36 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
   }
   if (plan.opens) change.openingTurn = turn.n;
 
-  const sent = [...plan.history.items, { seq: userSeq }];
   store.append(ts, { type: "turn", body: { state: "dispatched", event: turn.event, attempt, reason: null } }, turn.n);
-  store.append(
-    ts,
-    {
-      type: "request",
-      body: {
-        ...{ attempt, call, purpose: "agent", wire: plan.provider.wire.id, model: row.model, params: plan.params },
-        ...{ promptSha256: row.promptSha256, toolsSha256: null },
-        history: seqRanges([...loadHistory(ctx), { seq: userSeq }], sent),
-        ...{ projection: PROJECTION, summary: null, temporary: plan.temporary },
-        ...{ bodySha256: plan.bodySha256, bytes: plan.body.byteLength },
-      },
-    },
-    turn.n,
-  );
-  const requests = [...turn.requests, { attempt, call, bodySha256: plan.bodySha256, bytes: plan.body.byteLength }];
-  const { fingerprint, promptSha256 } = row;
-  const taken = store.updateTurn(turn.n, ["queued"], {
-    ...{ state: "dispatched", attempt, reason: null, input: null, userSeq, requests, fingerprint, promptSha256 },
+  const user = { seq: userSeq };
+  const request: EntryBodies["request"] = {
+    attempt,
+    call,
+    purpose: "agent",
+    wire: plan.provider.wire.id,
+    model: row.model,
+    params: plan.params,
+    promptSha256: row.promptSha256,
+    toolsSha256: null,
+    history: seqRanges([...plan.loaded, user], [...plan.history.items, user]),
+    projection: PROJECTION,
+    summary: null,
+    temporary: plan.temporary,
+    bodySha256,
+    bytes,
+  };
+  store.append(ts, { type: "request", body: request }, turn.n);
+  const taken = store.updateTurn(turn.n, storedFrom("dispatch"), {
+    state: "dispatched",
+    attempt,
+    reason: null,
+    input: null,
+    userSeq,
+    requests: [...turn.requests, { attempt, call, bodySha256, bytes }],
+    fingerprint: row.fingerprint,
+    promptSha256: row.promptSha256,
   });
-  if (!taken) throw new Error(`${id} was not waiting any more`);
+  if (!taken) throw new Error(`${turnId(turn.n)} was not waiting any more`);
   if (Object.keys(change).length > 0) store.updateSession(change);
   return userSeq;
 }
@@ -139,7 +167,7 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
 /** After the commit: the history in memory is what the tables now say. */
 export function rememberCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall, userSeq: number): void {
   const dropped = plan.history.droppedThrough;
-  const history = dropped === null ? loadHistory(ctx) : loadHistory(ctx).filter((item) => item.seq > dropped);
+  const history = dropped === null ? plan.loaded : plan.loaded.filter((item) => item.seq > dropped);
   history.push(historyItem({ seq: userSeq, turn: turn.n, role: "user", content: plan.content, hidden: false }));
   ctx.memory.history = history;
 }

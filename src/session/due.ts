@@ -3,28 +3,33 @@ import type { SessionContext } from "./context.ts";
 import type { Job } from "./rows.ts";
 
 /** Writes a job's time. Inside the caller's transaction, which `arm()` is called after. */
-export function schedule(ctx: SessionContext, job: Job, at: number, tries = 0): void {
+export function schedule(ctx: SessionContext, job: Job, at: number): void {
   const row = ctx.store.due().find((due) => due.job === job);
-  if (row !== undefined && row.at <= at && tries === 0) return;
-  ctx.store.setDue({ job, at, tries });
+  if (row === undefined || row.at > at) ctx.store.setDue({ job, at, tries: 0 });
 }
 
-/** The wait after that many failed tries: doubling from `first`, at most `most` milliseconds. */
-export function backoff(tries: number, first: number, most: number): number {
-  return Math.min(most, first * 2 ** tries);
+/** What a job does and how long it waits after a failure: doubling from `first`, at most `most` milliseconds. */
+export interface JobPlan {
+  run(): Promise<void> | void;
+  first: number;
+  most: number;
 }
 
-/** Runs every due job. Never throws, so the platform never drops the alarm; a job that fails keeps its row. */
-export async function runDueJobs(
-  ctx: SessionContext,
-  jobs: Record<Job, (tries: number) => Promise<void> | void>,
-): Promise<void> {
-  for (const { job, at, tries } of ctx.store.due()) {
-    if (at > ctx.now()) continue;
-    try {
-      await jobs[job](tries);
-    } catch (error) {
-      console.error(`job ${job} failed`, error instanceof Error ? error.message : error);
-    }
+/**
+ * Runs every due job, side by side, so that none waits for another's slow peer. A job that throws is scheduled again,
+ * later each time; the handler itself never throws, because the platform drops an alarm after six failures.
+ */
+export async function runDueJobs(ctx: SessionContext, plans: Record<Job, JobPlan>): Promise<void> {
+  const due = ctx.store.due().filter(({ at }) => at <= ctx.now());
+  await Promise.all(due.map(({ job, tries }) => runJob(ctx, job, plans[job], tries)));
+}
+
+async function runJob(ctx: SessionContext, job: Job, plan: JobPlan, tries: number): Promise<void> {
+  try {
+    await plan.run();
+  } catch (error) {
+    console.error(`job ${job} failed:`, error instanceof Error ? error.message : error);
+    const at = ctx.now() + Math.min(plan.most, plan.first * 2 ** tries);
+    ctx.store.transaction(() => ctx.store.setDue({ job, at, tries: tries + 1 }));
   }
 }

@@ -1,7 +1,7 @@
 /** The session's log as JSONL, streamed: memory does not grow with it. Texts are inlined before their first use. */
 
 import { createHash } from "node:crypto";
-import { EXPORT_PAGE_ROWS } from "../limits.ts";
+import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ROWS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
 import { fingerprintHex } from "../prompt/fingerprint.ts";
@@ -30,7 +30,7 @@ function* readPages(ctx: SessionContext, to: number): Generator<string, undefine
   const inlined = new Set<string>();
   let lines = 0;
   for (let from = 1; from < to; ) {
-    const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS);
+    const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
     const page = rows.flatMap((row) => [...snapshotsOf(ctx, row, inlined), lineOf(row)]);
     if (rows.length === 0) break;
     const text = page.join("");

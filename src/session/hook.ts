@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { fail, ok, type Result } from "../errors.ts";
 import { MAX_HOOK_BYTES } from "../limits.ts";
-import { type AgentDefinition, isLoopback } from "../prompt/agent.ts";
+import { isLoopback } from "../loopback.ts";
+import type { AgentDefinition } from "../prompt/agent.ts";
 import type { Project } from "../prompt/contract.ts";
 import type { Identity } from "../prompt/identity.ts";
 import { decodeUtf8 } from "../prompt/text.ts";

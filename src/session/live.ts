@@ -37,8 +37,9 @@ export class LiveTurn {
     this.#wake.clear();
   }
 
+  /** More of the answer. What comes after the end (a cancelled call's last bytes) is dropped. */
   append(text: string): void {
-    this.update({ text: this.view.text + text, state: "streaming" });
+    if (!this.settled) this.update({ text: this.view.text + text, state: "streaming" });
   }
 
   get settled(): boolean {

@@ -5,19 +5,13 @@
 import { DurableObject } from "cloudflare:workers";
 import { bundle } from "#prompts";
 import { fail, ok, type Result } from "../errors.ts";
-import { TURN_WATCH_MS } from "../limits.ts";
-import type { EntryBodies } from "../log/entries.ts";
-import type { BlockRef } from "../prompt/contract.ts";
-import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
+import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS, TURN_WATCH_MS } from "../limits.ts";
 import { Snapshots } from "../snapshot/snapshots.ts";
-import { ESTIMATOR, estimateTokens } from "../turn/history.ts";
-import type { SessionContext, SessionEnv } from "./context.ts";
-import { sessionRow } from "./context.ts";
-import { clearSession, type InstructionChange, refreshContract } from "./contract.ts";
+import { isoTime, type SessionContext, type SessionEnv, sessionRow } from "./context.ts";
+import { busy, clearSession, type InstructionChange, refreshContract } from "./contract.ts";
 import { type CreateRequest, createSession } from "./create.ts";
 import type { Cursor } from "./cursor.ts";
 import { StorageError } from "./database.ts";
-import { contextBudget } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
 import { exportLog } from "./export.ts";
@@ -25,14 +19,16 @@ import { Lane } from "./lane.ts";
 import { eventStream } from "./live.ts";
 import { drainOutbox } from "./outbox.ts";
 import {
+  type ContextResource,
+  type ContractResource,
   type MessageResource,
-  messageResource,
+  type Page,
+  type PromptResource,
   type SessionResource,
   sessionResource,
   type TurnResource,
   turnResource,
 } from "./resources.ts";
-import { loadHistory, restorePrompt, restoreText } from "./restore.ts";
 import { type TurnRow, turnNumber } from "./rows.ts";
 import {
   cancel,
@@ -45,6 +41,7 @@ import {
   watchTurns,
 } from "./run.ts";
 import { Store } from "./store.ts";
+import { viewContext, viewContract, viewMessages, viewPrompts, viewPromptText } from "./views.ts";
 
 /** How a caller wants to hear of a turn. */
 export type Answer =
@@ -58,23 +55,6 @@ export interface TurnAnswer {
   replayed: boolean;
   stream: ReadableStream<Uint8Array> | null;
 }
-
-export interface ContextResource {
-  budget: number;
-  tokens: { system: number; tools: number; history: number; free: number };
-  historyFrom: number;
-  estimator: string;
-}
-
-export interface ContractResource {
-  base: string;
-  developer: string;
-  fingerprint: string;
-  epoch: number;
-  sources: BlockRef[];
-}
-
-export type PromptResource = { seq: number; ts: string } & EntryBodies["prompt"];
 
 export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Bucket }> {
   readonly #ctx: SessionContext;
@@ -90,8 +70,9 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       snapshots: new Snapshots(env.SNAPSHOTS),
       bundle,
       env,
-      memory: { prompt: null, history: null, driftChecked: false, stalled: false },
+      memory: { prompt: null, history: null, driftChecked: false, notAdoptable: null, stalled: false },
       lane: new Lane(() => startNext(this.#ctx)),
+      preparing: null,
       live: new Map(),
       now: () => Date.now(),
       randomHex: (bytes) => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex"),
@@ -100,14 +81,19 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     };
   }
 
-  /** Creates the session, or finds it. */
+  /** Creates the session, or finds it; what its text would change in a session that exists is shown as drift. */
   async create(request: CreateRequest): Promise<Result<{ created: boolean; session: SessionResource }>> {
     return this.#guarded(async () => {
+      if (this.#ctx.store.session() !== null) this.#settle();
       const made = await createSession(this.#ctx, request);
       if (!made.ok) return made;
+      const { created, candidate } = made.value;
       this.#arm();
-      if (made.value === "created") this.#drainSoon();
-      return ok({ created: made.value === "created", session: this.#resource() });
+      this.#drainSoon();
+      checkDrift(this.#ctx);
+      const session = this.#resource();
+      const drift = candidate === null ? session.drift : { candidate, since: isoTime(this.#ctx) };
+      return ok({ created, session: { ...session, drift } });
     });
   }
 
@@ -125,8 +111,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   async clear(): Promise<Result<SessionResource>> {
     return this.#opened(async () => {
-      if (this.#activeTurn() !== null)
-        return fail("busy", "A turn is running or waiting; the history can be cleared when it has ended.");
+      if (!this.#ctx.lane.idle || this.#activeTurn() !== null) return busy();
       return this.#changing(() => clearSession(this.#ctx));
     });
   }
@@ -154,65 +139,24 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     );
   }
 
-  /** Messages after a `seq`; `next` is where the next page begins, `null` at the end. */
-  async messages(after: number, limit: number): Promise<Result<{ items: MessageResource[]; next: string | null }>> {
-    return this.#opened(async () => {
-      const start = Math.max(after, sessionRow(this.#ctx).messagesFrom - 1);
-      const rows = this.#ctx.store.messages(start, limit + 1);
-      const page = rows.slice(0, limit);
-      const items = page.flatMap((row) => {
-        const state = row.turn === null ? null : (this.#ctx.store.turn(row.turn)?.state ?? null);
-        return messageResource(row, state) ?? [];
-      });
-      return ok({ items, next: rows.length > limit ? String(page.at(-1)!.seq) : null });
-    });
+  async messages(after: number, limit: number): Promise<Result<Page<MessageResource>>> {
+    return this.#opened(async () => ok(viewMessages(this.#ctx, after, limit)));
   }
 
   async contract(): Promise<Result<ContractResource>> {
-    return this.#opened(async () => {
-      const { fingerprint, epoch, sources } = sessionRow(this.#ctx);
-      const text = await restoreText(this.#ctx, "contract", fingerprintHex(fingerprint));
-      if (!text.ok) return text;
-      const contract = parseContractText(text.value);
-      if (contract === null) return fail("prompt_unavailable", "The stored contract cannot be read.");
-      return ok({ ...contract, fingerprint, epoch, sources });
-    });
+    return this.#opened(() => viewContract(this.#ctx));
   }
 
-  /** The log's `prompt` entries. */
   async prompts(): Promise<Result<PromptResource[]>> {
-    return this.#opened(async () => {
-      const rows = this.#ctx.store.entriesOfType("prompt");
-      return ok(rows.map(({ seq, ts, body }) => ({ seq, ts, ...(JSON.parse(body) as EntryBodies["prompt"]) })));
-    });
+    return this.#opened(async () => ok(viewPrompts(this.#ctx)));
   }
 
-  /** One exact prompt text of this session. */
   async promptText(sha256: string): Promise<Result<string>> {
-    return this.#opened(async () => {
-      const known = this.#ctx.store.text(`prompt:${sha256}`) !== null || sha256 === sessionRow(this.#ctx).promptSha256;
-      if (!known) return fail("not_found", "No such prompt in this session.");
-      return restoreText(this.#ctx, "prompt", sha256);
-    });
+    return this.#opened(() => viewPromptText(this.#ctx, sha256));
   }
 
   async context(): Promise<Result<ContextResource>> {
-    return this.#opened(async () => {
-      const row = sessionRow(this.#ctx);
-      const prompt = await restorePrompt(this.#ctx);
-      if (!prompt.ok) return prompt;
-      const budget = contextBudget(this.#ctx, row);
-      const system = estimateTokens(prompt.value);
-      const visible = loadHistory(this.#ctx).filter((item) => !item.hidden);
-      const history = visible.reduce((sum, item) => sum + item.tokens, 0);
-      const free = Math.max(0, budget - system - history);
-      return ok({
-        budget,
-        tokens: { system, tools: 0, history, free },
-        historyFrom: row.historyFrom,
-        estimator: ESTIMATOR,
-      });
-    });
+    return this.#opened(() => viewContext(this.#ctx));
   }
 
   async log(): Promise<Result<ReadableStream<Uint8Array>>> {
@@ -224,8 +168,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     try {
       if (this.#ctx.store.session() === null) return;
       await runDueJobs(this.#ctx, {
-        turns: () => watchTurns(this.#ctx),
-        outbox: (tries) => drainOutbox(this.#ctx, tries),
+        turns: { run: () => watchTurns(this.#ctx), first: TURN_WATCH_MS, most: TURN_WATCH_MS },
+        outbox: { run: () => drainOutbox(this.#ctx), first: OUTBOX_RETRY_MS, most: OUTBOX_RETRY_MAX_MS },
       });
       this.#arm();
     } catch (error) {
@@ -242,22 +186,24 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   #opened<T>(work: () => Promise<Result<T>>): Promise<Result<T>> {
     return this.#guarded(async () => {
       if (this.#ctx.store.session() === null) return fail("not_found", "No such session.");
-      if (!this.#settled || this.#ctx.memory.stalled) {
-        settleStrays(this.#ctx);
-        this.#settled = true;
-      }
+      this.#settle();
       return work();
     });
   }
 
-  /** Storage failures become a value; what is remembered of the tables is dropped with them. */
+  #settle(): void {
+    if (this.#settled && !this.#ctx.memory.stalled) return;
+    settleStrays(this.#ctx);
+    this.#settled = true;
+  }
+
+  /** Storage failures become a value. */
   async #guarded<T>(work: () => Promise<Result<T>>): Promise<Result<T>> {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       console.error("storage failed:", error.message);
-      Object.assign(this.#ctx.memory, { prompt: null, history: null, driftChecked: false });
       return storageUnavailable();
     }
   }
@@ -283,7 +229,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       return { turn: this.#turnResource(turn), replayed, stream: eventStream(live, answer.from) };
     }
     await live.settle(answer.ms);
-    return { turn: this.#turnResource(this.#ctx.store.turn(turn.n)!), replayed, stream: null };
+    const { state } = live.view; // also the one of an answer that could not be kept
+    return { turn: { ...this.#turnResource(this.#ctx.store.turn(turn.n)!), state }, replayed, stream: null };
   }
 
   #turnResource(turn: TurnRow): TurnResource {
@@ -321,6 +268,9 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     if (at === this.#armed) return; // setting one is a written row too
     this.#armed = at;
     const set = at === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(at);
-    set.catch((error) => console.error("alarm:", error));
+    set.catch((error) => {
+      this.#armed = undefined;
+      console.error("alarm:", error);
+    });
   }
 }

@@ -1,32 +1,33 @@
 /** Sends texts to R2 after they are committed here. R2 being away loses nothing: the rows wait, the alarm tries again. */
-import { OUTBOX_BATCH, OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS } from "../limits.ts";
+import { OUTBOX_BATCH } from "../limits.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import { type SessionContext, sessionRow } from "./context.ts";
-import { backoff, schedule } from "./due.ts";
+import { notice } from "./contract.ts";
 import type { OutboxRow } from "./rows.ts";
 
-/** Uploads what waits, a batch at a time; on a failure schedules the next try and stops. */
-export async function drainOutbox(ctx: SessionContext, tries = 0): Promise<void> {
+/** Uploads what waits, a batch at a time. Throws when R2 fails; what was sent by then is off the list. */
+export async function drainOutbox(ctx: SessionContext): Promise<void> {
   for (;;) {
     const rows = ctx.store.outbox(OUTBOX_BATCH);
     if (rows.length === 0) break;
     const results = await Promise.allSettled(rows.map((row) => upload(ctx, row)));
-    const sent = rows.filter((_, index) => results[index]!.status === "fulfilled");
     ctx.store.transaction(() => {
-      for (const row of sent) ctx.store.removeFromOutbox(row);
+      for (const [index, row] of rows.entries())
+        if (results[index]!.status === "fulfilled") ctx.store.removeFromOutbox(row);
     });
-    if (sent.length < rows.length) {
-      const at = ctx.now() + backoff(tries, OUTBOX_RETRY_MS, OUTBOX_RETRY_MAX_MS);
-      ctx.store.transaction(() => schedule(ctx, "outbox", at, tries + 1));
-      return;
-    }
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
   }
   ctx.store.transaction(() => ctx.store.dropDue("outbox"));
 }
 
 async function upload(ctx: SessionContext, { kind, sha256 }: OutboxRow): Promise<void> {
   const text = ctx.store.text(`${kind}:${sha256}`);
-  // A lost or damaged local copy is nothing to send: R2 is where it heals from, if it ever got there.
-  if (text === null || sha256Hex(text) !== sha256) return;
-  await ctx.snapshots.put({ tenant: sessionRow(ctx).tenant, kind, sha256 }, text);
+  if (text !== null && sha256Hex(text) === sha256) {
+    return ctx.snapshots.put({ tenant: sessionRow(ctx).tenant, kind, sha256 }, text);
+  }
+  // The local copy was damaged before R2 had one. Nothing can be sent; the log says so instead of calling it stored.
+  ctx.store.transaction(() =>
+    notice(ctx, "snapshot_lost", `The ${kind} text ${sha256} was damaged before it reached R2.`),
+  );
 }

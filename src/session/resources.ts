@@ -1,6 +1,7 @@
 /** Rows to the resources the API shows. */
 
-import type { Role, Usage } from "../log/entries.ts";
+import type { EntryBodies, Role, Usage } from "../log/entries.ts";
+import type { BlockRef } from "../prompt/contract.ts";
 import type { Identity } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
 import type { TurnState } from "../turn/table.ts";
@@ -55,6 +56,29 @@ export interface MessageResource {
   status: "complete" | "partial" | "failed";
   ts: string;
   turn: string | null;
+}
+
+export interface ContractResource {
+  base: string;
+  developer: string;
+  fingerprint: string;
+  epoch: number;
+  sources: BlockRef[];
+}
+
+export type PromptResource = { seq: number; ts: string } & EntryBodies["prompt"];
+
+export interface ContextResource {
+  budget: number;
+  tokens: { system: number; tools: number; history: number; free: number };
+  historyFrom: number;
+  estimator: string;
+}
+
+export interface Page<T> {
+  items: T[];
+  /** Where the next page begins, `null` at the end. */
+  next: string | null;
 }
 
 export interface SessionFacts {
@@ -122,7 +146,9 @@ export function messageText(message: Pick<MessageRow, "content">): string {
 
 /** A message as clients see it, or `null` for one with nothing to show (markers, tool traffic). */
 export function messageResource(message: MessageRow, turnState: TurnState | null): MessageResource | null {
-  if (message.role === "tool" || !message.content.some((block) => block.type === "text")) return null;
+  if (message.role === "tool") return null;
+  const wordless = message.role === "assistant" && message.content.length === 0; // a complete answer all the same
+  if (!wordless && !message.content.some((block) => block.type === "text")) return null;
   return {
     seq: message.seq,
     id: messageId(message.seq),

@@ -35,9 +35,10 @@ export interface SessionRow {
   messageCount: number;
   /** Turns up to this one are settled: looking for live ones starts after it. */
   endedThrough: number;
-  /** The newest turn that was ever dispatched, once it is settled, and its state. */
-  lastTurn: number | null;
+  /** How the newest turn that was ever dispatched ended. */
   lastState: StoredState | null;
+  /** The latest cut that a turn's size made in the history: where the history began before. */
+  cut: { turn: number; from: number } | null;
   /** The turn whose user message carries this epoch's reference and first-turn material. */
   openingTurn: number | null;
   createdAt: string;

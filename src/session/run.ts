@@ -8,7 +8,7 @@ import type { TemporaryText } from "../log/entries.ts";
 import { conflicts, type IdentityInput } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
 import { callModel } from "../runtime/model.ts";
-import { IN_FLIGHT, next } from "../turn/table.ts";
+import { IN_FLIGHT, next, TURN_TABLE } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, refreshContract } from "./contract.ts";
 import { StorageError } from "./database.ts";
@@ -47,11 +47,15 @@ export interface Admission {
 export async function submitTurn(ctx: SessionContext, request: TurnRequest): Promise<Result<Admission>> {
   const answered = alreadyAnswered(ctx, request);
   if (answered !== null) return answered;
-  if (isPrepared(ctx)) return admit(ctx, request, ctx.lane.idle);
-  return ctx.lane.atBoundary(async () => {
-    const prepared = await prepare(ctx);
-    return prepared.ok ? (alreadyAnswered(ctx, request) ?? admit(ctx, request, true)) : prepared;
-  });
+  // Whoever comes while it is being prepared waits for the same end, so that nobody overtakes.
+  if (ctx.preparing === null && (!ctx.lane.idle || isPrepared(ctx))) return admit(ctx, request);
+  ctx.preparing ??= ctx.lane
+    .atBoundary(() => prepare(ctx))
+    .finally(() => {
+      ctx.preparing = null;
+    });
+  const prepared = await ctx.preparing;
+  return prepared.ok ? (alreadyAnswered(ctx, request) ?? admit(ctx, request)) : prepared;
 }
 
 /** A request that needs no new turn: an identity that is not this session's, or a key seen before. */
@@ -65,10 +69,10 @@ function alreadyAnswered(ctx: SessionContext, request: TurnRequest): Result<Admi
   return fail("idempotency_mismatch", "This Idempotency-Key was used with another body.");
 }
 
-function admit(ctx: SessionContext, request: TurnRequest, atBoundary: boolean): Result<Admission> {
+function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
   const { store } = ctx;
   const queued = store.queued(sessionRow(ctx).endedThrough).length;
-  const idle = atBoundary && queued === 0;
+  const idle = ctx.lane.idle && queued === 0;
   if (!idle && request.onBusy === "reject") return fail("busy", "A turn is running.");
   if (queued >= MAX_QUEUED_TURNS) return fail("queue_full", `${queued} turns are waiting already.`);
 
@@ -95,17 +99,22 @@ function newTurn(ctx: SessionContext, request: TurnRequest): TurnRow {
     return { text, expiresAt };
   });
   return {
-    ...{ n: ctx.store.nextTurn(), state: "queued", event: request.event, attempt: 0, reason: null },
-    ...{
-      input: request.input,
-      temporary,
-      userSeq: null,
-      answerSeq: null,
-      usage: null,
-      providerStatus: null,
-      requests: [],
-    },
-    ...{ fingerprint: null, promptSha256: null, createdAt: isoTime(ctx), endedAt: null },
+    n: ctx.store.nextTurn(),
+    state: "queued",
+    event: request.event,
+    attempt: 0,
+    reason: null,
+    input: request.input,
+    temporary,
+    userSeq: null,
+    answerSeq: null,
+    usage: null,
+    providerStatus: null,
+    requests: [],
+    fingerprint: null,
+    promptSha256: null,
+    createdAt: isoTime(ctx),
+    endedAt: null,
   };
 }
 
@@ -116,33 +125,44 @@ function isPrepared(ctx: SessionContext): boolean {
   return !mustFollow(ctx);
 }
 
+/** The policy `follow` has something to adopt, and has not failed at that very candidate in this instance. */
 function mustFollow(ctx: SessionContext): boolean {
   const { policy, drift } = sessionRow(ctx);
-  return policy === "follow" && drift?.current === true;
+  return policy === "follow" && drift?.current === true && drift.candidate !== ctx.memory.notAdoptable;
 }
 
 /** At a boundary: the policy `follow` adopts new sources, and the prompt is restored, healed if it must be. */
 async function prepare(ctx: SessionContext): Promise<Result<void>> {
   checkDrift(ctx);
   if (mustFollow(ctx)) {
+    const candidate = sessionRow(ctx).drift?.candidate ?? null;
     const adopted = await refreshContract(ctx, "follow", {});
-    // What cannot be adopted now stays drift; the frozen contract is still whole, so the turn goes on with it.
-    if (!adopted.ok) ctx.store.transaction(() => notice(ctx, "follow_failed", adopted.error.detail));
+    if (!adopted.ok) {
+      // What cannot be adopted now stays drift; the frozen contract is still whole, so the turn goes on with it.
+      ctx.memory.notAdoptable = candidate;
+      ctx.store.transaction(() => notice(ctx, "follow_failed", adopted.error.detail));
+    }
   }
   const prompt = await restorePrompt(ctx);
   return prompt.ok ? ok(undefined) : prompt;
 }
 
-/** Starts the oldest waiting turn, for the lane: its end, or `null` when none waits. */
+/** Starts the oldest waiting turn, for the lane: its end, or `null` when none waits. Does not throw. */
 export function startNext(ctx: SessionContext): Promise<void> | null {
-  const row = ctx.store.session();
-  if (row === null || ctx.memory.stalled) return null;
-  const [n] = ctx.store.queued(row.endedThrough);
-  const turn = n === undefined ? null : ctx.store.turn(n);
-  if (turn === null) return null;
-  const live = follow(ctx, turn);
-  live.update({ state: next("queued", "start")! });
-  return runQueued(ctx, live);
+  try {
+    const row = ctx.store.session();
+    if (row === null || ctx.memory.stalled) return null;
+    const [n] = ctx.store.queued(row.endedThrough);
+    const turn = n === undefined ? null : ctx.store.turn(n);
+    if (turn === null) return null;
+    const live = follow(ctx, turn);
+    live.update({ state: TURN_TABLE.start.to });
+    return runQueued(ctx, live);
+  } catch (error) {
+    console.error("the next turn could not be read:", error);
+    ctx.memory.stalled = true;
+    return null;
+  }
 }
 
 async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
@@ -170,7 +190,7 @@ async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
 /** After the commit, in the same tick: sends the request and sees the turn to its end. */
 function launch(ctx: SessionContext, live: LiveTurn, turn: TurnRow, plan: PlannedCall, userSeq: number): void {
   rememberCall(ctx, turn, plan, userSeq);
-  live.update({ state: "dispatched", attempt: turn.attempt + 1 });
+  live.update({ state: TURN_TABLE.dispatch.to, attempt: turn.attempt + 1 });
   const run = runAttempt(ctx, live, plan);
   ctx.background(run);
   ctx.lane.occupy(run);
@@ -237,17 +257,20 @@ export function settleStrays(ctx: SessionContext): void {
 /** The alarm's `turns` job: strays, then the next look if anything is still under way. */
 export function watchTurns(ctx: SessionContext): void {
   settleStrays(ctx);
-  const row = sessionRow(ctx);
-  const alive = ctx.store.liveTurns(row.endedThrough).length > 0;
+  const alive = ctx.store.liveTurns(sessionRow(ctx).endedThrough).length > 0;
   ctx.store.transaction(() => {
     if (alive) ctx.store.setDue({ job: "turns", at: ctx.now() + TURN_WATCH_MS, tries: 0 });
     else ctx.store.dropDue("turns");
   });
 }
 
-/** What a caller is told when the tables cannot be written. */
+/** What a caller is told when the tables cannot be read or written. */
 export function storageUnavailable() {
-  return fail("storage_unavailable", "The session's storage is not available; nothing was accepted.", {
-    retryAfter: STORAGE_RETRY_AFTER_SECONDS,
-  });
+  return fail(
+    "storage_unavailable",
+    "The session's storage is not available; try again, with the same Idempotency-Key.",
+    {
+      retryAfter: STORAGE_RETRY_AFTER_SECONDS,
+    },
+  );
 }

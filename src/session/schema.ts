@@ -14,7 +14,7 @@ export const MIGRATIONS: readonly string[] = [
     epoch INTEGER NOT NULL, fingerprint TEXT NOT NULL, sources TEXT NOT NULL, prompt_sha256 TEXT NOT NULL,
     logged_prompt TEXT, drift TEXT,
     messages_from INTEGER NOT NULL, history_from INTEGER NOT NULL, message_count INTEGER NOT NULL,
-    ended_through INTEGER NOT NULL, last_turn INTEGER, last_state TEXT, opening_turn INTEGER,
+    ended_through INTEGER NOT NULL, last_state TEXT, cut TEXT, opening_turn INTEGER,
     created_at TEXT NOT NULL, updated_at TEXT NOT NULL
   );
   CREATE TABLE entries (seq INTEGER PRIMARY KEY, ts TEXT NOT NULL, type TEXT NOT NULL, turn INTEGER, body TEXT);

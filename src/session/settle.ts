@@ -5,7 +5,7 @@ import { templateValues } from "../prompt/contract.ts";
 import type { NoticeName } from "../prompt/sources.ts";
 import { expand } from "../prompt/template.ts";
 import type { CallOutcome } from "../runtime/model.ts";
-import { countedMessages, IN_FLIGHT, type StoredState } from "../turn/table.ts";
+import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
 import type { LiveTurn } from "./live.ts";
@@ -15,115 +15,136 @@ import { messageId, type SessionRow, type TurnRow, turnId } from "./rows.ts";
 /** A message written while a turn ends, as the history in memory takes it up. */
 type NewMessage = Parameters<typeof historyItem>[0];
 
+/** What an ending wrote besides the turn itself. */
+interface Ending {
+  messages: NewMessage[];
+  answerSeq: number | null;
+  usage: TurnRow["usage"];
+  providerStatus: number | null;
+}
+
+const NOTHING: Ending = { messages: [], answerSeq: null, usage: null, providerStatus: null };
+
 /** The provider's call ended: the turn is completed, or failed with the outcome's reason. */
 export function endCall(ctx: SessionContext, live: LiveTurn, outcome: CallOutcome): void {
-  const { n, text } = live.view;
-  const { failure } = outcome;
-  end(ctx, live, failure === null ? "completed" : "failed", failure, (turn) => {
-    const answer = { role: "assistant", content: text === "" ? [] : [{ type: "text" as const, text }] } as const;
-    const messages: NewMessage[] = [];
-    let answerSeq: number | null = null;
-    if (failure === null || text !== "") {
-      const hidden = failure !== null;
-      const status = hidden ? "partial" : "complete";
-      const seq = ctx.store.appendMessage(isoTime(ctx), n, answer.role, answer.content, { status, hidden });
-      answerSeq = seq;
-      messages.push({ ...answer, content: [...answer.content], seq, turn: n, hidden });
-    }
+  const { failure, usage, status } = outcome;
+  const completed = failure === null;
+  end(ctx, live, completed ? "complete" : "fail", failure, (turn) => {
+    const said = completed || live.view.text !== "" ? [writeAnswer(ctx, live, completed)] : [];
     writeResponse(ctx, turn, outcome);
-    return { messages, answerSeq, usage: outcome.usage, providerStatus: outcome.status };
+    return { messages: said, answerSeq: said[0]?.seq ?? null, usage, providerStatus: status };
   });
 }
 
 /** Nothing was sent: the turn cannot be prepared. */
 export function failUnsent(ctx: SessionContext, live: LiveTurn, reason: ErrorCode): void {
-  end(ctx, live, "failed", reason, () => ({ messages: [] }));
+  end(ctx, live, "fail", reason, () => NOTHING);
 }
 
 /** The caller wants no answer any more. What was said so far stays in the history, with a marker. */
 export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
-  const { text, n } = live.view;
-  end(ctx, live, "cancelled", null, (turn) => {
-    if (turn.state === "queued") return { messages: [] };
-    const messages: NewMessage[] = [];
-    let answerSeq: number | null = null;
-    if (text !== "") {
-      const content = [{ type: "text" as const, text }];
-      const seq = ctx.store.appendMessage(isoTime(ctx), n, "assistant", content, { status: "partial" });
-      messages.push({ seq, turn: n, role: "assistant", content, hidden: false });
-      answerSeq = seq;
-    }
-    messages.push(writeMarker(ctx, n, "cancelled"));
+  end(ctx, live, "cancel", null, (turn) => {
+    if (turn.state === "queued") return NOTHING;
+    const said = live.view.text === "" ? [] : [writeAnswer(ctx, live, false)];
+    const marker = writeMarker(ctx, turn.n, "cancelled");
     writeResponse(ctx, turn, { finish: null, usage: null, status: null, error: "cancelled by the caller" });
-    return { messages, answerSeq };
+    return { ...NOTHING, messages: [...said, marker], answerSeq: said[0]?.seq ?? null };
   });
   live.abort.abort();
 }
 
 /** No live attempt is there for a dispatched turn: nobody can say what became of it, and nothing is sent again. */
 export function loseTurn(ctx: SessionContext, live: LiveTurn): void {
-  const { n } = live.view;
-  end(ctx, live, "unknown", null, () => {
+  end(ctx, live, "lose", null, ({ n }) => {
     const text = `${turnId(n)} was dispatched and its attempt is gone; whether the model answered is not known.`;
     notice(ctx, "interrupted", text, n);
-    return { messages: [writeMarker(ctx, n, "interrupted")] };
+    return { ...NOTHING, messages: [writeMarker(ctx, n, "interrupted")] };
   });
 }
 
-interface Ending {
-  messages: NewMessage[];
-  answerSeq?: number | null;
-  usage?: TurnRow["usage"];
-  providerStatus?: number | null;
-}
+type EndingSignal = "complete" | "fail" | "cancel" | "lose";
 
 /** The common part: re-checks the state in SQL, writes the turn's end, then brings memory and watchers up to date. */
 function end(
   ctx: SessionContext,
   live: LiveTurn,
-  state: Exclude<StoredState, "queued" | "dispatched" | "tooling">,
+  signal: EndingSignal,
   reason: ErrorCode | null,
   write: (turn: TurnRow) => Ending,
 ): void {
   const { n } = live.view;
   const { store } = ctx;
-  const { ending, turn } = store.transaction(() => {
+  const state = TURN_TABLE[signal].to;
+  const { inHistory } = OUTCOMES[state];
+  const { ending, turn, cut } = store.transaction(() => {
     const turn = store.turn(n);
     if (turn === null) throw new Error(`${turnId(n)} is not there`);
     const ending = write(turn);
     const endedAt = isoTime(ctx);
-    const { answerSeq = null, usage = null, providerStatus = null } = ending;
+    const { answerSeq, usage, providerStatus } = ending;
     const change = { state, reason, answerSeq, usage, providerStatus, endedAt };
-    if (!store.updateTurn(n, ["queued", ...IN_FLIGHT], change)) throw new Error(`${turnId(n)} has ended already`);
+    if (!store.updateTurn(n, storedFrom(signal), change)) throw new Error(`${turnId(n)} has ended already`);
     const attempt = Math.max(1, turn.attempt);
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
-    if (state === "failed" && turn.userSeq !== null) store.setHidden(turn.userSeq, true);
-    store.updateSession(sessionAfter(sessionRow(ctx), turn, state, endedAt));
-    if (store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
-    return { ending, turn };
+    if (!inHistory) for (const seq of [turn.userSeq, answerSeq]) if (seq !== null) store.setHidden(seq, true);
+    const cut = inHistory ? null : undoCut(ctx, turn);
+    store.updateSession({ ...sessionAfter(sessionRow(ctx), live, turn, state, endedAt), ...cut });
+    // The watch stays for a turn that runs while one behind it is cancelled.
+    const sent = turn.state !== "queued";
+    if (sent && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
+    return { ending, turn, cut };
   });
   const { history } = ctx.memory;
-  if (history !== null) {
-    if (state === "failed") for (const item of history) if (item.seq === turn.userSeq) item.hidden = true;
-    history.push(...ending.messages.map(historyItem));
+  if (cut !== null) ctx.memory.history = null;
+  else if (history !== null) {
+    if (!inHistory) for (const item of history) if (item.seq === turn.userSeq) item.hidden = true;
+    history.push(...ending.messages.map((message) => historyItem({ ...message, hidden: !inHistory })));
   }
   ctx.live.delete(n);
   ctx.arm();
-  const message = ending.answerSeq == null ? null : messageId(ending.answerSeq);
-  live.update({ state, reason, message, usage: ending.usage ?? null });
+  const message = ending.answerSeq === null ? null : messageId(ending.answerSeq);
+  live.update({ state, reason, message, usage: ending.usage });
 }
 
-function sessionAfter(row: SessionRow, turn: TurnRow, state: StoredState, now: string): Partial<SessionRow> {
+function sessionAfter(
+  row: SessionRow,
+  live: LiveTurn,
+  turn: TurnRow,
+  state: keyof typeof OUTCOMES,
+  now: string,
+): Partial<SessionRow> {
   const sent = turn.state !== "queued";
+  // A turn cancelled in the queue may have running or waiting ones before it.
+  const firstInLine = live.view.state !== "queued" || turn.n === row.endedThrough + 1;
   return {
     updatedAt: now,
-    messageCount: row.messageCount + (sent ? countedMessages(state) : 0),
-    // A turn cancelled in the queue may have running or waiting ones before it.
-    ...(sent || turn.n === row.endedThrough + 1 ? { endedThrough: turn.n } : {}),
-    ...(sent ? { lastTurn: turn.n, lastState: state } : {}),
+    messageCount: row.messageCount + (sent ? OUTCOMES[state].counted : 0),
+    endedThrough: firstInLine ? Math.max(turn.n, row.endedThrough) : row.endedThrough,
+    lastState: sent ? state : row.lastState,
     // A failed turn is nothing to later requests, so the next one opens the epoch again.
-    ...(state === "failed" && row.openingTurn === turn.n ? { openingTurn: null } : {}),
+    openingTurn: state === "failed" && row.openingTurn === turn.n ? null : row.openingTurn,
   };
+}
+
+/** A turn that failed takes back the cut its own size made: what it pushed out of the history is sent again. */
+function undoCut(ctx: SessionContext, turn: TurnRow): Pick<SessionRow, "historyFrom" | "cut"> | null {
+  const { cut } = sessionRow(ctx);
+  if (cut === null || cut.turn !== turn.n) return null;
+  notice(
+    ctx,
+    "history_restored",
+    `${turnId(turn.n)} failed, so the messages it had pushed out are sent again.`,
+    turn.n,
+  );
+  return { historyFrom: cut.from, cut: null };
+}
+
+/** The model's words, whole or as far as they came. */
+function writeAnswer(ctx: SessionContext, { view: { n, text } }: LiveTurn, whole: boolean): NewMessage {
+  const content = text === "" ? [] : [{ type: "text" as const, text }];
+  const status = whole ? "complete" : "partial";
+  const seq = ctx.store.appendMessage(isoTime(ctx), n, "assistant", content, status);
+  return { seq, turn: n, role: "assistant", content, hidden: false };
 }
 
 /** The one remark later requests carry about a turn that has no whole answer. */

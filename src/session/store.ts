@@ -49,20 +49,10 @@ export class Store {
     }
   }
 
-  /** The stored schema version, 0 when the object has never held a session. Writes nothing. */
-  version(): number {
-    try {
-      return Number(this.#db.first("SELECT version FROM schema")?.version ?? 0);
-    } catch (error) {
-      if (/no such table/.test(String(error))) return 0;
-      throw error;
-    }
-  }
-
-  /** Brings the tables up to date. Called when a session is created, or when its stored version is old. */
+  /** Brings the tables up to date: when a session is created, and when a newer release opens an older one. */
   migrate(): void {
-    const from = this.version();
-    if (from === MIGRATIONS.length) return;
+    const from = this.#version();
+    if (from >= MIGRATIONS.length) return; // also a newer session opened by an older release: its tables only grew
     this.#db.run("CREATE TABLE IF NOT EXISTS schema (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL)");
     for (const migration of MIGRATIONS.slice(from)) this.#db.run(migration);
     this.#db.run(
@@ -71,12 +61,24 @@ export class Store {
     );
   }
 
+  /** The stored schema version, 0 when the object has never held a session. Writes nothing. */
+  #version(): number {
+    try {
+      return Number(this.#db.first("SELECT version FROM schema")?.version ?? 0);
+    } catch (error) {
+      if (/no such table/.test(String(error))) return 0;
+      throw error;
+    }
+  }
+
   // ---- session ----
 
   /** The session's row, read once; `null` when the object holds no session. */
   session(): SessionRow | null {
     if (this.#session !== null) return this.#session;
-    if (this.version() === 0) return null;
+    const version = this.#version();
+    if (version === 0) return null;
+    if (version < MIGRATIONS.length) this.transaction(() => this.migrate());
     const row = this.#db.first("SELECT * FROM session");
     this.#session = row === null ? null : readRow(SESSION_COLUMNS, row);
     return this.#session;
@@ -129,55 +131,62 @@ export class Store {
     turn: number | null,
     role: Role,
     content: readonly Block[],
-    { status = "complete", hidden = false }: { status?: MessageRow["status"]; hidden?: boolean } = {},
+    status: MessageRow["status"] = "complete",
   ): number {
     const seq = this.nextSeq();
     const body: EntryBodies["message"] = { id: messageId(seq), role, content: [...content], status, metadata: null };
     this.#db.run(
-      "INSERT INTO messages (seq, ts, turn, role, hidden, body) VALUES (?, ?, ?, ?, ?, ?)",
-      ...[seq, ts, turn, role, hidden ? 1 : 0, this.#db.spill(`log:${seq}`, JSON.stringify(body))],
+      "INSERT INTO messages (seq, ts, turn, role, hidden, body) VALUES (?, ?, ?, ?, 0, ?)",
+      ...[seq, ts, turn, role, this.#db.spill(`log:${seq}`, JSON.stringify(body))],
     );
     this.#nextSeq = seq + 1;
     return seq;
   }
 
-  /** Log lines `from` ≤ seq < `to`, in order, at most `limit` of each table; call again after the last one returned. */
-  log(from: number, to: number, limit: number): LogRow[] {
-    const entries = this.#db.all(
-      "SELECT * FROM entries WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?",
-      from,
-      to,
-      limit,
-    );
-    const messages = this.#db.all(
-      "SELECT * FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?",
-      from,
-      to,
-      limit,
-    );
-    // Beyond the shorter list's end the other one may have gaps that are still unread.
-    const ends = [entries, messages].filter((rows) => rows.length === limit).map((rows) => Number(rows.at(-1)!.seq));
-    const end = Math.min(to, ...ends);
-    return [...entries, ...messages]
+  /**
+   * Log lines `from` ≤ seq < `to`, in order: at most `limit` of each table and about `bytes` of text. Call again after the
+   * last one returned.
+   */
+  log(from: number, to: number, limit: number, bytes: number): LogRow[] {
+    const pages = ["entries", "messages"].map((table) => this.#page(table, from, to, limit, bytes));
+    // Beyond the shorter page's end the other table may have lines that are still unread.
+    const end = Math.min(...pages.map(({ rows, more }) => (more ? Number(rows.at(-1)!.seq) : to)));
+    return pages
+      .flatMap(({ rows }) => rows)
       .filter((row) => Number(row.seq) <= end)
       .sort((a, b) => Number(a.seq) - Number(b.seq))
-      .map((row) => ({
-        seq: Number(row.seq),
-        ts: String(row.ts),
-        type: row.type === undefined ? "message" : String(row.type),
-        turn: row.turn === null ? null : Number(row.turn),
-        body: this.#db.unspill(`log:${row.seq}`, row.body),
-      }));
+      .map((row) => this.#logRow(row));
+  }
+
+  /** Rows of one table, bounded by number and by the bytes of their text; the first is always among them. */
+  #page(table: string, from: number, to: number, limit: number, bytes: number): { rows: SqlRow[]; more: boolean } {
+    const size = `coalesce(length(CAST(body AS BLOB)), ${MAX_ROW_VALUE_BYTES})`;
+    const rows = this.#db.all(
+      `SELECT * FROM (
+        SELECT *, sum(${size}) OVER (ORDER BY seq) - ${size} AS before
+        FROM (SELECT * FROM ${table} WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?)
+      ) WHERE before < ? ORDER BY seq`,
+      ...[from, to, limit, bytes],
+    );
+    const last = rows.at(-1);
+    const more =
+      last !== undefined &&
+      this.#db.first(`SELECT 1 FROM ${table} WHERE seq > ? AND seq < ? LIMIT 1`, ...[Number(last.seq), to]) !== null;
+    return { rows, more };
+  }
+
+  #logRow(row: SqlRow): LogRow {
+    return {
+      seq: Number(row.seq),
+      ts: String(row.ts),
+      type: row.type === undefined ? "message" : String(row.type),
+      turn: row.turn === null ? null : Number(row.turn),
+      body: this.#db.unspill(`log:${row.seq}`, row.body),
+    };
   }
 
   entriesOfType(type: string): LogRow[] {
-    return this.#db.all("SELECT * FROM entries WHERE type = ? ORDER BY seq", type).map((row) => ({
-      seq: Number(row.seq),
-      ts: String(row.ts),
-      type,
-      turn: row.turn === null ? null : Number(row.turn),
-      body: this.#db.unspill(`log:${row.seq}`, row.body),
-    }));
+    return this.#db.all("SELECT * FROM entries WHERE type = ? ORDER BY seq", type).map((row) => this.#logRow(row));
   }
 
   // ---- messages ----
@@ -192,11 +201,13 @@ export class Store {
       .map((row) => this.#message(row));
   }
 
-  /** A page of messages after a `seq`, hidden ones with content too: what was said is shown, whatever came of it. */
-  messages(after: number, limit: number): MessageRow[] {
-    return this.#db
-      .all("SELECT * FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
-      .map((row) => this.#message(row, true));
+  /**
+   * A page of messages after a `seq`, bounded by number and by the bytes of their text. Hidden ones come with content too:
+   * what was said is shown, whatever came of it.
+   */
+  messages(after: number, limit: number, bytes: number): { rows: MessageRow[]; more: boolean } {
+    const { rows, more } = this.#page("messages", after + 1, Number.MAX_SAFE_INTEGER, limit, bytes);
+    return { rows: rows.map((row) => this.#message(row, true)), more };
   }
 
   message(seq: number): MessageRow | null {
@@ -284,10 +295,9 @@ export class Store {
 
   // ---- prompts and other long text ----
 
-  prepared(epoch: number, family: string, level: string): string | null {
-    const sql = "SELECT sha256 FROM prepared WHERE epoch = ? AND family = ? AND level = ?";
-    const row = this.#db.first(sql, epoch, family, level);
-    return row === null ? null : String(row.sha256);
+  /** Whether a prepared prompt was ever this session's. */
+  hasPrepared(sha256: string): boolean {
+    return this.#db.first("SELECT 1 FROM prepared WHERE sha256 = ?", sha256) !== null;
   }
 
   insertPrepared(epoch: number, family: string, level: string, sha256: string): void {

@@ -1,4 +1,4 @@
-/** The turn's state machine, as data. What each transition writes is in src/README.md; who may fire it is `session/`. */
+/** The turn's state machine, as data. What each transition writes is in src/README.md; `session/` fires the signals. */
 
 export const TURN_STATES = [
   "queued",
@@ -14,81 +14,80 @@ export const TURN_STATES = [
 
 export type TurnState = (typeof TURN_STATES)[number];
 
-export type TurnSignal =
-  /** Its place in the queue has come. */
-  | "start"
-  /** The request is rendered and committed; the fetch comes after. */
-  | "dispatch"
-  /** The provider's first event. */
-  | "first_event"
-  /** The model asks for tools. */
-  | "tools"
-  /** All tool results are there; the next request is committed. */
-  | "results"
-  /** The provider's terminal event. */
-  | "complete"
-  /** A definite error: refused, cut off, stopped by length, a limit. */
-  | "fail"
-  /** The caller wants no answer any more. */
-  | "cancel"
-  /** The object woke and nothing was sent yet. */
-  | "requeue"
-  /** The object woke and no live attempt is there: the outcome is not known. */
-  | "lose"
-  | "retry"
-  | "abandon";
+interface Transition {
+  from: readonly TurnState[];
+  to: TurnState;
+}
 
-export const TURN_TABLE: Readonly<Record<TurnState, Readonly<Partial<Record<TurnSignal, TurnState>>>>> = {
-  queued: { start: "preparing", cancel: "cancelled" },
-  preparing: { dispatch: "dispatched", fail: "failed", cancel: "cancelled", requeue: "queued" },
-  dispatched: { first_event: "streaming", complete: "completed", fail: "failed", cancel: "cancelled", lose: "unknown" },
-  streaming: { tools: "tooling", complete: "completed", fail: "failed", cancel: "cancelled", lose: "unknown" },
-  tooling: { results: "dispatched", fail: "failed", cancel: "cancelled", lose: "unknown" },
-  unknown: { retry: "queued", abandon: "failed" },
-  failed: { retry: "queued" },
-  completed: {},
-  cancelled: {},
-};
+export const TURN_TABLE = {
+  /** Its place in the queue has come. */
+  start: { from: ["queued"], to: "preparing" },
+  /** The request is rendered and committed; the fetch comes after. */
+  dispatch: { from: ["preparing"], to: "dispatched" },
+  /** The provider's first text. */
+  first_event: { from: ["dispatched"], to: "streaming" },
+  /** The model asks for tools. */
+  tools: { from: ["streaming"], to: "tooling" },
+  /** All tool results are there; the next request is committed. */
+  results: { from: ["tooling"], to: "dispatched" },
+  /** The provider's terminal event. */
+  complete: { from: ["dispatched", "streaming"], to: "completed" },
+  /** A definite error: the prompt cannot be had, refused, cut off, stopped by length, a limit. */
+  fail: { from: ["preparing", "dispatched", "streaming", "tooling"], to: "failed" },
+  /** The caller wants no answer any more. */
+  cancel: { from: ["queued", "preparing", "dispatched", "streaming", "tooling"], to: "cancelled" },
+  /** The object woke and no live attempt is there: the outcome is not known. */
+  lose: { from: ["dispatched", "streaming", "tooling"], to: "unknown" },
+  /** The caller asks for another attempt. */
+  retry: { from: ["unknown", "failed"], to: "queued" },
+  /** The caller gives up on an unknown outcome. */
+  abandon: { from: ["unknown"], to: "failed" },
+} as const satisfies Record<string, Transition>;
+
+export type TurnSignal = keyof typeof TURN_TABLE;
 
 /** The state after a signal, or `null` where the table forbids it. */
 export function next(state: TurnState, signal: TurnSignal): TurnState | null {
-  return TURN_TABLE[state][signal] ?? null;
+  const { from, to }: Transition = TURN_TABLE[signal];
+  return from.includes(state) ? to : null;
 }
 
 /** No attempt is under way and none will start by itself. */
-export function isSettled(state: TurnState): boolean {
-  return state === "completed" || state === "failed" || state === "cancelled" || state === "unknown";
+export type SettledState = "completed" | "failed" | "cancelled" | "unknown";
+
+export function isSettled(state: TurnState): state is SettledState {
+  return Object.hasOwn(OUTCOMES, state);
 }
 
 /**
  * `preparing` and `streaming` are known to the live attempt only and never stored: a crash in them leaves `queued`
- * (nothing was sent) or `dispatched` (the outcome is unknown), which is what the table says of them on waking.
+ * (nothing was sent) or `dispatched` (the outcome is unknown), which is what becomes of them on waking.
  */
 export type StoredState = Exclude<TurnState, "preparing" | "streaming">;
 
-/** States in which a stored turn claims an attempt that only a live object can have. */
-export const IN_FLIGHT: readonly StoredState[] = ["dispatched", "tooling"];
-
-/**
- * What later requests, and the message count, see of a turn.
- * `answer`: its input and its answer. `input`: its input and a marker. `nothing`: it never happened.
- */
-export type Visibility = "answer" | "input" | "nothing";
-
-export const VISIBLE: Readonly<Record<TurnState, Visibility>> = {
-  queued: "nothing",
-  preparing: "nothing",
-  dispatched: "nothing",
-  streaming: "nothing",
-  tooling: "nothing",
-  completed: "answer",
-  failed: "nothing",
-  cancelled: "input",
-  unknown: "input",
-};
-
-/** Complete messages a turn in this state adds to the session's `messageCount`. */
-export function countedMessages(state: TurnState): 0 | 1 | 2 {
-  const visible = VISIBLE[state];
-  return visible === "answer" ? 2 : visible === "input" ? 1 : 0;
+export function storedAs(state: TurnState): StoredState {
+  return state === "preparing" ? "queued" : state === "streaming" ? "dispatched" : state;
 }
+
+/** The stored states a signal may find: what SQL re-checks before a transition is written. */
+export function storedFrom(signal: TurnSignal): readonly StoredState[] {
+  return [...new Set(TURN_TABLE[signal].from.map(storedAs))];
+}
+
+/** States in which a stored turn claims an attempt that only a live object can have. */
+export const IN_FLIGHT: readonly StoredState[] = storedFrom("lose");
+
+/** What an ended turn is to later requests, and to the session's `messageCount`. */
+interface Outcome {
+  /** Whether what was said in it is part of the history; otherwise it never happened. */
+  inHistory: boolean;
+  /** Complete messages it adds to the count. */
+  counted: 0 | 1 | 2;
+}
+
+export const OUTCOMES: Readonly<Record<SettledState, Outcome>> = {
+  completed: { inHistory: true, counted: 2 },
+  cancelled: { inHistory: true, counted: 1 },
+  unknown: { inHistory: true, counted: 1 },
+  failed: { inHistory: false, counted: 0 },
+};

@@ -1,6 +1,7 @@
 /** An agent's version is a hash over its sources: it changes with each of them and with nothing else. */
 import { describe, expect, it } from "vitest";
-import { AGENT_FILES, AGENT_NAME, AgentConfig, defineAgent, isLoopback } from "../../src/prompt/agent.ts";
+import { isLoopback } from "../../src/loopback.ts";
+import { AGENT_FILES, AGENT_NAME, AgentConfig, defineAgent } from "../../src/prompt/agent.ts";
 import { FILES } from "./sample.ts";
 
 const config = AgentConfig.parse({ description: "D", skills: ["a", "b"] });

@@ -1,7 +1,11 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { TURN_WATCH_MS } from "../../src/limits.ts";
+import type { SessionResource } from "../../src/session/resources.ts";
 import {
   alarm,
+  call,
   crash,
   createSession,
   ended,
@@ -13,10 +17,13 @@ import {
   release,
   say,
   sentMessages,
+  sql,
+  stub,
   wireModel,
 } from "../support/session.ts";
 
 afterEach(() => {
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
@@ -115,4 +122,69 @@ describe("an object that dies while the provider answers", () => {
     await release();
     expect((await ended(id, turn)).state).toBe("completed");
   });
+
+  it("is found by the alarm as well when a turn behind it was cancelled before", async () => {
+    const { id } = await createSession();
+    const running = await hanging(id, "runs");
+    const waiting = await post(id, "waits");
+    await call("POST", `/v1/sessions/${id}/turns/${waiting.id}/cancel`, {});
+    await crash();
+    expect(await alarmLater(id)).toBe(true);
+    expect(await sql(id, "SELECT state FROM turns WHERE n = 1")).toEqual([{ state: "unknown" }]);
+    expect((await ended(id, running)).state).toBe("unknown");
+  });
+
+  it("is settled before its session is created again", async () => {
+    const { id } = await createSession();
+    await hanging(id, "runs");
+    await crash();
+    const again = await call<SessionResource>("POST", "/v1/sessions", { agent: "concierge", id });
+    expect(again.json).toMatchObject({ state: "unknown", activeTurn: null });
+  });
 });
+
+describe("the alarm", () => {
+  it("comes again later, not at once, while a job fails", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { id } = await createSession();
+    await hanging(id, "runs");
+    await sql(id, "CREATE TRIGGER injected BEFORE UPDATE ON turns BEGIN SELECT RAISE(ABORT, 'injected'); END");
+    await crash();
+    const now = Date.now() + TURN_WATCH_MS + 1;
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    await alarm(id);
+    expect(await nextAlarm(id)).toBeGreaterThan(now);
+    vi.useRealTimers();
+    await sql(id, "DROP TRIGGER injected");
+  });
+
+  it("runs no job before its time", async () => {
+    const { id } = await createSession();
+    const put = vi.spyOn(env.SNAPSHOTS, "head").mockRejectedValue(new Error("R2 is away"));
+    await hanging(id, "runs");
+    await sql(id, "UPDATE due SET at = at + 3600000 WHERE job = 'turns'");
+    await crash();
+    await alarmLater(id);
+    put.mockRestore();
+    expect(await sql(id, "SELECT state FROM turns WHERE n = 1")).toEqual([{ state: "dispatched" }]);
+  });
+
+  it("looks after turns while R2 does not answer", async () => {
+    const gate = Promise.withResolvers<null>();
+    vi.spyOn(env.SNAPSHOTS, "head").mockImplementation(() => gate.promise);
+    const { id } = await createSession({ project: { name: "p", rules: `Rules of ${crypto.randomUUID()}.` } });
+    await hanging(id, "runs");
+    await crash();
+    const running = alarmLater(id);
+    await vi.waitFor(async () =>
+      expect(await sql(id, "SELECT state FROM turns WHERE n = 1")).toEqual([{ state: "unknown" }]),
+    );
+    vi.restoreAllMocks();
+    gate.resolve(null);
+    await running;
+  });
+});
+
+function nextAlarm(id: string): Promise<number | null> {
+  return runInDurableObject(stub(id), (_, state) => state.storage.getAlarm());
+}

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { USAGE_WAIT_MS } from "../../src/limits.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import {
   call,
+  crash,
   createSession,
   getSession,
   logLines,
@@ -55,6 +57,33 @@ const FAULTS: [string, Omit<ScriptEntry, "match"> & { kind: ScriptEntry["kind"] 
   ],
 ];
 
+describe("a provider's answer", () => {
+  it("without a word is an answer, shown and counted", async () => {
+    const { id } = await createSession();
+    await provider.script({ kind: "answer", text: "", match: { model: wireModel() } });
+    expect((await say(id, "hello")).json).toMatchObject({ state: "completed", output: { text: "" } });
+    expect((await messages(id)).map(({ role, text }) => [role, text])).toEqual([
+      ["user", "hello"],
+      ["assistant", ""],
+    ]);
+    expect((await getSession(id)).messageCount).toBe(2);
+    expect((await say(id, "again")).status).toBe(200);
+  });
+
+  it("that is whole does not wait for a server that keeps the connection open", async () => {
+    const { id } = await createSession();
+    const frames = [
+      { choices: [{ index: 0, delta: { content: "done" }, finish_reason: "stop" }] },
+      { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
+    ];
+    const chunks = frames.map((frame) => Buffer.from(`data: ${JSON.stringify(frame)}\n\n`).toString("base64"));
+    await provider.script({ kind: "raw", chunks, end: false, match: { model: wireModel() } });
+    const began = performance.now();
+    expect((await say(id, "hello")).json).toMatchObject({ state: "completed", usage: { input: 1, output: 1 } });
+    expect(performance.now() - began).toBeLessThan(USAGE_WAIT_MS / 2);
+  });
+});
+
 describe("a provider's fault", () => {
   it.each(FAULTS)("%s is a failed turn, and nothing of it is history later", async (_, fault, status, code) => {
     const { id } = await createSession();
@@ -65,6 +94,7 @@ describe("a provider's fault", () => {
     expect(reply.headers.get("content-type")).toBe("application/problem+json");
     expect(reply.json.turn).toMatchObject({ id: "turn_2", state: "failed", reason: code });
 
+    await crash(); // what memory holds must not be what leaves it out
     await say(id, "after");
     const last = JSON.stringify((await sentMessages()).at(-1));
     expect(last).not.toContain("QUESTION");
@@ -93,6 +123,26 @@ describe("a provider's fault", () => {
       (await call<{ turn: { providerStatus: null } }>("POST", `/v1/sessions/${id}/turns`, { input: "x" })).json.turn
         .providerStatus,
     ).toBeNull();
+  });
+
+  it.each([408, 501, 520, 524, 529])("status %i is a provider that is not available", async (status) => {
+    const { id } = await createSession();
+    await provider.script({ kind: "status", status, match: { model: wireModel() } });
+    const reply = await call<Failed>("POST", `/v1/sessions/${id}/turns`, { input: "x" });
+    expect(reply.json.code).toBe("provider_unavailable");
+  });
+
+  it("that a turn's own size provoked gives back the messages it had pushed out", async () => {
+    const { id } = await createSession();
+    await say(id, "EARLIER");
+    const body = { error: { message: "too long", code: "context_length_exceeded" } };
+    await provider.script({ kind: "status", status: 400, body, match: { model: wireModel() } });
+    expect((await say(id, "x".repeat(500_000))).text).toContain("context_overflow");
+    await crash();
+    await say(id, "after");
+    const sent = (await sentMessages()).map((list) => JSON.stringify(list));
+    expect(sent[1]).not.toContain("EARLIER");
+    expect(sent[2]).toContain("EARLIER");
   });
 
   it("in an epoch's first turn lets the next one carry reference and first-turn material", async () => {

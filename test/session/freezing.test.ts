@@ -1,6 +1,19 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { bundle } from "#prompts";
-import { call, crash, createSession, getSession, logLines, say, sentMessages } from "../support/session.ts";
+import {
+  call,
+  crash,
+  createSession,
+  ended,
+  getSession,
+  logLines,
+  post,
+  provider,
+  release,
+  say,
+  sentMessages,
+  wireModel,
+} from "../support/session.ts";
 
 const concierge = { ...bundle.agents.concierge! };
 
@@ -104,14 +117,24 @@ describe("refresh", () => {
 
   it("waits for the boundary between turns", async () => {
     const { id } = await createSession();
-    const running = say(id, "one");
+    await provider.script({ kind: "hang", match: { model: wireModel() } });
+    const running = await post(id, "one");
+    await provider.waitFor({ model: wireModel() });
     await deployInPlace("Other rules.");
-    const refreshed = call("POST", `/v1/sessions/${id}/refresh`, {});
-    await Promise.all([running, refreshed]);
-    await say(id, "two");
-    const [first, second] = await sentMessages();
-    expect(first![0]!.content).not.toContain("Other rules.");
+    let done = false;
+    const refreshed = call("POST", `/v1/sessions/${id}/refresh`, {}).finally(() => (done = true));
+    const waiting = await post(id, "two");
+    expect(done).toBe(false);
+    await release();
+    expect((await refreshed).json.epoch).toBe(2);
+    await ended(id, waiting.id);
+    const kinds = (await logLines(id)).flatMap((line) =>
+      line.type === "contract" || (line.type === "turn" && line.state === "completed") ? [line.type] : [],
+    );
+    expect(kinds).toEqual(["contract", "turn", "contract", "turn"]);
+    const [, second] = await sentMessages();
     expect(second![0]!.content).toContain("Other rules.");
+    expect(running.id).toBe("turn_1");
   });
 
   it("of an agent that no longer exists is refused and changes nothing", async () => {
@@ -184,14 +207,17 @@ async function deployInPlace(rules: string): Promise<void> {
 }
 
 describe("creating a session again with other text", () => {
-  it("ignores it, and shows what it would compile to as drift", async () => {
+  it("ignores it, shows in the answer what it would compile to, and writes nothing", async () => {
     const session = await createSession({ id: "again", project: { name: "p", rules: "Old rules." } });
     const body = { agent: "concierge", id: "again", project: { name: "p", rules: "New rules." } };
+    const before = await logLines("again");
     const again = await call<typeof session>("POST", "/v1/sessions", body);
     expect(again.status).toBe(200);
     expect(again.json).toMatchObject({ fingerprint: session.fingerprint, epoch: 1 });
     expect(again.json.drift!.candidate).not.toBe(session.fingerprint);
     const same = await call<typeof session>("POST", "/v1/sessions", { agent: "concierge", id: "again" });
     expect(same.json.drift).toBeNull();
+    expect((await getSession("again")).drift).toBeNull();
+    expect(await logLines("again")).toEqual(before);
   });
 });

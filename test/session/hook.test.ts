@@ -95,4 +95,48 @@ describe("a prompt hook", () => {
     expect([reply.status, reply.json.code]).toEqual([502, "hook_failed"]);
     expect(await getSession(session.id)).toMatchObject({ fingerprint: session.fingerprint, epoch: 1, state: "idle" });
   });
+
+  it("that fails on refresh, where it may, leaves its last answer in force", async () => {
+    useHook("rules");
+    const session = await createSession();
+    useHook("status");
+    const refreshed = await call("POST", `/v1/sessions/${session.id}/refresh`, {});
+    expect(refreshed.json).toMatchObject({ epoch: 1, fingerprint: session.fingerprint });
+    const notices = (await logLines(session.id)).filter((line) => line.type === "notice");
+    expect(notices).toMatchObject([{ code: "hook_failed" }]);
+  });
+
+  it("that keeps an agent from following is not asked again on every turn", async () => {
+    const follow = (rules: string, kind: string) => {
+      useHook(kind, { required: true });
+      const { config, files } = bundle.agents.concierge!;
+      bundle.agents.concierge = {
+        ...concierge,
+        config: { ...config, instructions: "follow" },
+        files: { ...files, "AGENTS.md": rules },
+      };
+    };
+    follow("One.", "rules");
+    const session = await createSession();
+    follow("Two.", "status");
+    await crash();
+    for (const text of ["one", "two", "three"]) expect((await say(session.id, text)).status).toBe(200);
+    expect(await asked()).toHaveLength(2);
+    expect(await getSession(session.id)).toMatchObject({ epoch: 1, fingerprint: session.fingerprint });
+    const notices = (await logLines(session.id)).flatMap((line) => (line.type === "notice" ? [line.code] : []));
+    expect(notices.filter((code) => code === "follow_failed")).toHaveLength(1);
+    follow("Two.", "rules");
+    await crash();
+    await say(session.id, "four");
+    expect((await getSession(session.id)).epoch).toBe(2);
+  });
+
+  it("that is asked by two creations at once makes one session", async () => {
+    useHook("rules");
+    const body = { agent: "concierge", id: "twice", model };
+    const replies = await Promise.all([call("POST", "/v1/sessions", body), call("POST", "/v1/sessions", body)]);
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 201]);
+    const headers = (await logLines("twice")).filter(({ type }) => type === "session");
+    expect(headers).toHaveLength(1);
+  });
 });

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { sha256Hex } from "../../src/prompt/hash.ts";
 import { snapshotKey } from "../../src/snapshot/snapshots.ts";
 import {
   alarm,
@@ -88,6 +89,53 @@ async function repairForInvariants(id: string, sha256: string): Promise<void> {
   await sql(id, "INSERT INTO blobs VALUES (?, 0, ?)", `prompt:${sha256}`, system);
 }
 
+describe("while a prompt heals", () => {
+  async function healing(): Promise<string> {
+    const { id } = await createSession();
+    await stored(id);
+    await sql(id, DAMAGE[1]![1]);
+    await crash();
+    return id;
+  }
+
+  it("a second input is accepted behind the first, or refused if it may not wait", async () => {
+    const id = await healing();
+    await provider.script({ kind: "hang", match: { model: wireModel() } });
+    const async = { prefer: "respond-async" };
+    const first = say(id, "A", {}, async);
+    const second = say(id, "B", { onBusy: "reject" }, async);
+    const third = say(id, "C", {}, async);
+    expect([(await first).status, (await second).status, (await third).status]).toEqual([202, 409, 202]);
+    const clear = await call("POST", `/v1/sessions/${id}/clear`, {});
+    expect([clear.status, clear.json.code]).toEqual([409, "busy"]);
+    await release();
+    expect((await ended(id, "turn_2")).state).toBe("completed");
+    expect((await messages(id)).filter(({ role }) => role === "user").map(({ text }) => text)).toEqual(["A", "C"]);
+  });
+
+  it("one key is one turn", async () => {
+    const id = await healing();
+    const key = { "idempotency-key": "k" };
+    const replies = await Promise.all([say(id, "once", {}, key), say(id, "once", {}, key)]);
+    expect(new Set(replies.map(({ json }) => json.id))).toEqual(new Set(["turn_1"]));
+    expect(await provider.requests({ model: wireModel() })).toHaveLength(1);
+  });
+});
+
+describe("an older prompt whose copy here is lost", () => {
+  it("is read from R2, not denied", async () => {
+    const session = await createSession();
+    await say(session.id, "one");
+    await stored(session.id);
+    await call("POST", `/v1/sessions/${session.id}/refresh`, { project: { name: "p", rules: "More rules." } });
+    await stored(session.id);
+    await sql(session.id, "DELETE FROM blobs WHERE key = ?", `prompt:${session.promptSha256}`);
+    const text = await call("GET", `/v1/sessions/${session.id}/prompts/${session.promptSha256}`);
+    expect([text.status, sha256Hex(text.text)]).toEqual([200, session.promptSha256]);
+    expect((await call("GET", `/v1/sessions/${session.id}/prompts/${"0".repeat(64)}`)).status).toBe(404);
+  });
+});
+
 describe("SQLite that fails", () => {
   const failing = (what: string) =>
     `CREATE TRIGGER injected BEFORE INSERT ON ${what} BEGIN SELECT RAISE(ABORT, 'injected'); END`;
@@ -156,6 +204,21 @@ describe("SQLite that fails", () => {
     await sql(id, "DROP TRIGGER injected");
     expect((await ended(id, turn.id)).state).toBe("unknown");
     expect((await say(id, "next")).status).toBe(200);
+  });
+
+  it("at the end of a turn: a POST that waits is told that the outcome is not known", async () => {
+    const { id } = await createSession();
+    await provider.script({ kind: "hang", after: "half", rest: "whole", match: { model: wireModel() } });
+    const reply = say(id, "question");
+    await provider.waitFor({ model: wireModel() });
+    await sql(
+      id,
+      `CREATE TRIGGER injected BEFORE INSERT ON entries WHEN NEW.type = 'response'
+      BEGIN SELECT RAISE(ABORT, 'injected'); END`,
+    );
+    await release();
+    expect((await reply).status).toBe(409);
+    await sql(id, "DROP TRIGGER injected");
   });
 });
 

@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode } from "../../errors.ts";
 import { MAX_IDEMPOTENCY_KEY_LENGTH, MAX_WAIT_MS } from "../../limits.ts";
 import { sha256Hex } from "../../prompt/hash.ts";
 import { type Cursor, parseCursor } from "../../session/cursor.ts";
-import type { TurnAnswer } from "../../session/object.ts";
+import type { Answer, TurnAnswer } from "../../session/object.ts";
 import { isSettled } from "../../turn/table.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
@@ -69,16 +69,13 @@ const cancelTurn = createRoute({
 
 export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
   app.openapi(createTurn, async (c) => {
-    const { input = [], onBusy, ...request } = c.req.valid("json");
+    const { input = [], ...request } = c.req.valid("json");
     const key = idempotencyKey(c);
-    const streams = wantsStream(c);
-    const ms = prefers(c).respondAsync ? 0 : MAX_WAIT_MS;
-    const answer = streams
-      ? ({ kind: "stream", from: cursor(c, c.req.valid("query").after) } as const)
-      : ({ kind: "wait", ms } as const);
     const bodySha256 = sha256Hex(c.get("rawBody"));
-    const mode = onBusy === "reject" ? "reject" : "queue";
-    const done = unwrap(await sessionStub(c).submit({ ...request, input, key, bodySha256, onBusy: mode }, answer));
+    const answer: Answer = wantsStream(c)
+      ? { kind: "stream", from: cursor(c, c.req.valid("query").after) }
+      : { kind: "wait", ms: prefers(c).respondAsync ? 0 : MAX_WAIT_MS };
+    const done = unwrap(await sessionStub(c).submit({ ...request, input, key, bodySha256 }, answer));
     if (done.replayed) c.header("idempotency-replayed", "true");
     return untyped(done.stream === null ? turnResponse(c, done) : streamResponse(c, done.stream));
   });
