@@ -71,7 +71,19 @@ export function bareEnv(home: string): NodeJS.ProcessEnv {
 
 /** Starts the service; ready = it answers. Rejects with a `StartError` when it ends before that, or takes too long. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const port = options.port ?? (await freePort());
+  if (options.port !== undefined) return startOn(options, options.port);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOn(options, await freePort());
+    } catch (error) {
+      // Somebody else was quicker: the port was only free when it was looked at.
+      const taken = error instanceof StartError && error.message.includes("Address already in use");
+      if (!taken || attempt === 3) throw error;
+    }
+  }
+}
+
+async function startOn(options: ServiceOptions, port: number): Promise<Service> {
   const child = spawnWrangler(wranglerArgs(options, port), {
     cwd: options.root,
     stdio: ["ignore", "pipe", "pipe"],

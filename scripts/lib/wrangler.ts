@@ -36,17 +36,21 @@ export function spawnWrangler(args: readonly string[], options: SpawnOptions & {
 /** Whether something listens on the port of 127.0.0.1 already (or it may not be used). */
 export async function portInUse(port: number): Promise<boolean> {
   const server = await listen(port);
-  server?.close();
-  return server === null;
+  if (server === null) return true;
+  await new Promise((done) => server.close(done));
+  return false;
 }
+
+/** Below the ports that systems give to outgoing connections: from those, one would be taken in the next moment. */
+const OWN_PORTS = { from: 20_000, count: 12_000 };
 
 /** A port of 127.0.0.1 that was free a moment ago. */
 export async function freePort(): Promise<number> {
-  const server = await listen(0);
-  const address = server?.address();
-  if (!server || typeof address !== "object" || address === null) throw new Error("no free port on 127.0.0.1");
-  await new Promise((done) => server.close(done));
-  return address.port;
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = OWN_PORTS.from + Math.floor(Math.random() * OWN_PORTS.count);
+    if (!(await portInUse(port))) return port;
+  }
+  throw new Error("no free port on 127.0.0.1");
 }
 
 function listen(port: number): Promise<Server | null> {
