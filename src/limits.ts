@@ -15,6 +15,12 @@ export const MAX_BODY_BYTES = 8 * 1024 * 1024;
  */
 export const MAX_JSON_DEPTH = 64;
 
+/**
+ * Values (array elements and object fields) in a JSON body: 400. A schema keeps a note for every wrong one, some hundred
+ * bytes each: a body of `[0,0,0,…]` within the size limit would take gigabytes.
+ */
+export const MAX_JSON_VALUES = 20_000;
+
 /** Faults named in one problem response, and characters of each text in it: the answer must not grow with the body. */
 export const MAX_FIELD_ERRORS = 20;
 export const MAX_PROBLEM_TEXT = 500;
@@ -60,6 +66,12 @@ export const MAX_WAIT_MS = 90_000;
 
 /** Without a byte from the provider for this long, the attempt ends as `provider_timeout`. */
 export const PROVIDER_SILENT_MS = 120_000;
+
+/**
+ * The longest one call may take, however lively: `provider_timeout`. The platform keeps an object alive for 15 minutes of
+ * one pending operation.
+ */
+export const MAX_CALL_MS = 15 * 60_000;
 
 /** After the terminal event: how long the usage chunk is waited for, should the server keep the connection open. */
 export const USAGE_WAIT_MS = 2_000;

@@ -18,6 +18,22 @@ export interface Entry {
   kind: "file" | "folder" | "other";
 }
 
+const NAMES: Record<Entry["kind"], string> = {
+  file: "unknown file",
+  folder: "unknown folder",
+  other: "neither a file nor a folder",
+};
+
+/** What a path leads to. Links are followed; a dangling or circular one is nothing, and so is a pipe or a device. */
+function kindOf(path: string): Entry["kind"] {
+  try {
+    const stat = statSync(path);
+    return stat.isFile() ? "file" : stat.isDirectory() ? "folder" : "other";
+  } catch {
+    return "other";
+  }
+}
+
 export interface ReadText {
   /** As it is bundled: `normalizeFile`. */
   text: string;
@@ -51,9 +67,7 @@ export class PromptFolder {
       .sort(byCodeUnits)
       .map((name) => {
         const child = path === "" ? name : `${path}/${name}`;
-        // stat follows links; a dangling one is neither file nor folder.
-        const stat = statSync(join(this.#root, child), { throwIfNoEntry: false });
-        return { name, path: child, kind: stat?.isFile() ? "file" : stat?.isDirectory() ? "folder" : "other" };
+        return { name, path: child, kind: kindOf(join(this.#root, child)) };
       });
   }
 
@@ -61,7 +75,7 @@ export class PromptFolder {
   expect(path: string, accepts: (entry: Entry) => boolean, known: string): Entry[] {
     return this.list(path).filter((entry) => {
       if (accepts(entry)) return true;
-      this.problem(entry.path, `unknown ${entry.kind === "folder" ? "folder" : "file"} (known: ${known})`);
+      this.problem(entry.path, `${NAMES[entry.kind]} (known: ${known})`);
       return false;
     });
   }

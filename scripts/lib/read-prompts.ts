@@ -57,7 +57,7 @@ export function readPrompts(dir: string): ReadPrompts {
 /** The texts the runtime relies on: each must exist and say something, and nothing else may lie beside them. */
 function readTexts<Name extends string>(folder: PromptFolder, path: string, names: readonly Name[], contract: boolean) {
   const files = names.map((name) => `${name}.md`);
-  folder.expect(path, (entry) => entry.kind !== "folder" && files.includes(entry.name), files.join(", "));
+  folder.expect(path, (entry) => entry.kind === "file" && files.includes(entry.name), files.join(", "));
   const texts: Partial<Record<Name, string>> = {};
   for (const name of names) {
     const file = `${path}/${name}.md`;
@@ -105,7 +105,7 @@ function readAgents(folder: PromptFolder, skills: Record<string, string>): Recor
     if (!AGENT_NAME.test(name)) folder.problem(path, `bad agent name, must match ${AGENT_NAME.source}`);
     const known = ["agent.json", ...AGENT_FILES];
     const present = folder
-      .expect(path, (entry) => entry.kind !== "folder" && known.includes(entry.name), known.join(", "))
+      .expect(path, (entry) => entry.kind === "file" && known.includes(entry.name), known.join(", "))
       .map((entry) => entry.name);
     const files = readAgentFiles(folder, path, present);
     const config = present.includes("agent.json")
@@ -169,7 +169,7 @@ function readConfig(folder: PromptFolder, file: string, skills: Record<string, s
 
 /** The `<name>.md` files of a folder, with names that match. */
 function named(folder: PromptFolder, path: string, pattern: RegExp): { name: string; path: string }[] {
-  const entries = folder.expect(path, ({ kind, name }) => kind !== "folder" && name.endsWith(".md"), "<name>.md");
+  const entries = folder.expect(path, ({ kind, name }) => kind === "file" && name.endsWith(".md"), "<name>.md");
   const found = entries.flatMap((entry) => {
     const name = entry.name.slice(0, -".md".length);
     if (pattern.test(name)) return [{ name, path: entry.path }];

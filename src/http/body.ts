@@ -1,6 +1,6 @@
 /** Request bodies: bounded, exact UTF-8, JSON without lone surrogates. Schemas look at what passes here. */
 import type { MiddlewareHandler } from "hono";
-import { MAX_BODY_BYTES, MAX_JSON_DEPTH } from "../limits.ts";
+import { MAX_BODY_BYTES, MAX_JSON_DEPTH, MAX_JSON_VALUES } from "../limits.ts";
 import { decodeUtf8, findLoneSurrogate } from "../prompt/text.ts";
 import type { AppEnv } from "./env.ts";
 import { Problem } from "./problem.ts";
@@ -21,7 +21,8 @@ export const jsonBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (text === null) throw invalid("the body is not UTF-8");
   const json = text.trim() === "" ? "{}" : text;
   const value = parseJson(json);
-  if (isDeeper(value, MAX_JSON_DEPTH)) throw invalid(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  const shape = shapeFault(value);
+  if (shape !== null) throw invalid(shape);
   const surrogate = findLoneSurrogate(value);
   if (surrogate !== null) throw invalid("has a lone surrogate, which is not text", surrogate);
   c.set("rawBody", bytes);
@@ -51,14 +52,25 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Whether arrays and objects lie in each other more than `levels` deep. Goes level by level: no recursion. */
-function isDeeper(value: unknown, levels: number): boolean {
+/**
+ * What is wrong with the shape of a body, before any schema looks at each of its values (and keeps a note for every wrong
+ * one). Goes level by level: no recursion.
+ */
+function shapeFault(value: unknown): string | null {
   let level = [value];
-  for (let depth = 0; depth <= levels; depth++) {
-    level = level.flatMap((item) => (typeof item === "object" && item !== null ? [Object.values(item)] : [])).flat();
-    if (level.length === 0) return false;
+  let values = 0;
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_JSON_DEPTH) return `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
+    const inner: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== "object" || item === null) continue;
+      values += Array.isArray(item) ? item.length : Object.keys(item).length;
+      if (values > MAX_JSON_VALUES) return `the body holds more than ${MAX_JSON_VALUES} values`;
+      inner.push(...Object.values(item));
+    }
+    level = inner;
   }
-  return true;
+  return null;
 }
 
 function tooLarge(): Problem {

@@ -11,19 +11,26 @@ export type AgentFile = (typeof AGENT_FILES)[number];
 export const AGENT_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** HTTPS anywhere, or plain HTTP on this machine (development). Where a hook may really go is checked when it is called. */
-const hookUrl = z.string().refine((text) => {
-  const url = URL.parse(text);
-  return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
-}, "must be an https URL, or http on a loopback address");
+const hookUrl = z
+  .string()
+  .refine((text) => {
+    const url = URL.parse(text);
+    return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(url.hostname));
+  }, "must be an https URL, or http on a loopback address")
+  // fetch refuses them, and a secret has no place in a prompt file.
+  .refine((text) => !/^[a-z]+:\/\/[^/?#]*@/i.test(text), "must not carry a user or a password");
+
+/** Well-formed text: JSON escapes can smuggle in half a surrogate pair, which storage would change. */
+const text = z.string().refine((value) => value.isWellFormed(), "has a lone surrogate, which is not text");
 
 /** `agent.json`. Unknown fields are refused; every default is written here. */
 export const AgentConfig = z.strictObject({
   /** One or two sentences, sent to the model as the end of the developer slot. */
-  description: z.string().default(""),
+  description: text.default(""),
   /** `provider/model`; without it the service's DEFAULT_MODEL. */
-  model: z.string().optional(),
+  model: text.optional(),
   /** Names of files under prompts/skills. */
-  skills: z.array(z.string()).default([]),
+  skills: z.array(text).default([]),
   /** `frozen`: a session keeps its contract until refreshed. `follow`: it adopts new sources at the next turn. */
   instructions: z.enum(["frozen", "follow"]).default("frozen"),
   /** Asked for rules whenever a contract is compiled; the answer is frozen with it. */

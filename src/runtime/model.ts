@@ -1,6 +1,12 @@
 /** One provider request: send the exact bytes, decode the answer as it comes, say how it ended. Knows no session. */
 import type { ErrorCode } from "../errors.ts";
-import { MAX_ANSWER_BYTES, MAX_PROVIDER_ERROR_BYTES, PROVIDER_SILENT_MS, USAGE_WAIT_MS } from "../limits.ts";
+import {
+  MAX_ANSWER_BYTES,
+  MAX_CALL_MS,
+  MAX_PROVIDER_ERROR_BYTES,
+  PROVIDER_SILENT_MS,
+  USAGE_WAIT_MS,
+} from "../limits.ts";
 import type { Usage } from "../log/entries.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { WireEvent } from "../wire/wire.ts";
@@ -29,7 +35,7 @@ export interface CallOptions {
 
 /** Sends `body` once. Never throws: every way this can end is an outcome. */
 export async function callModel(provider: Provider, body: Uint8Array, options: CallOptions): Promise<CallOutcome> {
-  const silence = new SilenceTimer(options.signal);
+  const deadline = new Deadline(options.signal);
   const seen: Pick<CallOutcome, "finish" | "usage" | "status"> = { finish: null, usage: null, status: null };
   const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({
     ...seen,
@@ -41,20 +47,20 @@ export async function callModel(provider: Provider, body: Uint8Array, options: C
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/event-stream", ...provider.headers },
       body,
-      signal: silence.signal,
+      signal: deadline.signal,
     });
     seen.status = response.status;
     if (!response.ok || response.body === null) {
       const text = await readStart(response);
       return failed(refusal(response.status, text), text || `status ${response.status}`);
     }
-    return await readAnswer(response.body, provider, options, silence, seen);
+    return await readAnswer(response.body, provider, options, deadline, seen);
   } catch (error) {
-    if (silence.expired) return failed("provider_timeout", `silent for ${PROVIDER_SILENT_MS} ms`);
+    if (deadline.expired !== null) return failed("provider_timeout", deadline.expired);
     const message = error instanceof Error ? error.message : String(error);
     return failed(seen.status === null ? "provider_unavailable" : "incomplete", message);
   } finally {
-    silence.stop();
+    deadline.stop();
   }
 }
 
@@ -62,7 +68,7 @@ async function readAnswer(
   body: ReadableStream<Uint8Array>,
   provider: Provider,
   options: CallOptions,
-  silence: SilenceTimer,
+  deadline: Deadline,
   seen: Pick<CallOutcome, "finish" | "usage" | "status">,
 ): Promise<CallOutcome> {
   const decoder = provider.wire.decoder();
@@ -87,9 +93,9 @@ async function readAnswer(
       if (done) break;
       const finished = seen.finish !== null;
       take(decoder.push(value));
-      if (seen.finish === null) silence.heard();
+      if (seen.finish === null) deadline.heard();
       else if (seen.usage !== null) break;
-      else if (!finished) silence.heard(USAGE_WAIT_MS); // once: a server that only keeps the connection open ends there
+      else if (!finished) deadline.heard(USAGE_WAIT_MS); // once: a server that only keeps the connection open ends there
     }
   } catch (cause) {
     // Cut, or silent, after the terminal event the answer is whole; only what follows it (usage) is lost.
@@ -131,12 +137,14 @@ async function readStart(response: Response): Promise<string> {
   return text.slice(0, MAX_PROVIDER_ERROR_BYTES).toWellFormed();
 }
 
-/** Aborts when nothing has been heard for too long, or when the caller aborts. */
-class SilenceTimer {
+/** Aborts when nothing has been heard for too long, when the whole call takes too long, or when the caller aborts. */
+class Deadline {
   readonly #abort = new AbortController();
   readonly signal: AbortSignal;
-  expired = false;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Why the time is up, `null` while it is not. */
+  expired: string | null = null;
+  readonly #whole = setTimeout(() => this.#expire(`took longer than ${MAX_CALL_MS} ms`), MAX_CALL_MS);
+  #silence: ReturnType<typeof setTimeout> | undefined;
 
   constructor(outer: AbortSignal) {
     this.signal = AbortSignal.any([outer, this.#abort.signal]);
@@ -144,14 +152,17 @@ class SilenceTimer {
   }
 
   heard(limit = PROVIDER_SILENT_MS): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.expired = true;
-      this.#abort.abort();
-    }, limit);
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#expire(`silent for ${limit} ms`), limit);
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this.#silence);
+    clearTimeout(this.#whole);
+  }
+
+  #expire(why: string): void {
+    this.expired = why;
+    this.#abort.abort();
   }
 }

@@ -24,6 +24,7 @@ export const SESSION_COLUMNS: Columns<SessionRow> = {
   drift: ["drift", "json"],
   messagesFrom: ["messages_from", "plain"],
   historyFrom: ["history_from", "plain"],
+  gaps: ["gaps", "json"],
   messageCount: ["message_count", "plain"],
   endedThrough: ["ended_through", "plain"],
   cut: ["cut", "json"],

@@ -121,6 +121,7 @@ function newRow(
     drift: null,
     messagesFrom: 1,
     historyFrom: 1,
+    gaps: [],
     messageCount: 0,
     endedThrough: 0,
     cut: null,

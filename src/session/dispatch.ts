@@ -114,7 +114,8 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
     const body = { from: row.historyFrom, to: dropped, summary: null, trigger: "budget" } as const;
     store.append(ts, { type: "compaction", body });
     change.historyFrom = dropped + 1;
-    change.cut = { turn: turn.n, from: row.historyFrom };
+    change.gaps = row.gaps.filter(([, to]) => to > dropped);
+    change.cut = { turn: turn.n, from: row.historyFrom, gaps: row.gaps };
   }
   if (plan.expired > 0) {
     const text = `${plan.expired} temporary instruction(s) of ${turnId(turn.n)} had expired and were not sent.`;
@@ -131,7 +132,6 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
   if (plan.opens) change.openingTurn = turn.n;
 
   store.append(ts, { type: "turn", body: { state: "dispatched", event: turn.event, attempt, reason: null } }, turn.n);
-  const user = { seq: userSeq };
   const request: EntryBodies["request"] = {
     attempt,
     call,
@@ -141,7 +141,7 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
     params: plan.params,
     promptSha256: row.promptSha256,
     toolsSha256: null,
-    history: seqRanges([...plan.loaded, user], [...plan.history.items, user]),
+    history: seqRanges([...plan.history.items, { seq: userSeq }], row.gaps),
     projection: PROJECTION,
     summary: null,
     temporary: plan.temporary,
@@ -168,6 +168,6 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
 export function rememberCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall, userSeq: number): void {
   const dropped = plan.history.droppedThrough;
   const history = dropped === null ? plan.loaded : plan.loaded.filter((item) => item.seq > dropped);
-  history.push(historyItem({ seq: userSeq, turn: turn.n, role: "user", content: plan.content, hidden: false }));
+  history.push(historyItem({ seq: userSeq, turn: turn.n, role: "user", content: plan.content }));
   ctx.memory.history = history;
 }

@@ -20,7 +20,9 @@ export interface JobPlan {
  * later each time; the handler itself never throws, because the platform drops an alarm after six failures.
  */
 export async function runDueJobs(ctx: SessionContext, plans: Record<Job, JobPlan>): Promise<void> {
-  const due = ctx.store.due().filter(({ at }) => at <= ctx.now());
+  const now = ctx.now();
+  // A time further away than any wait was set under another clock, which has since been put back.
+  const due = ctx.store.due().filter(({ job, at }) => at <= now || at > now + plans[job].most);
   await Promise.all(due.map(({ job, tries }) => runJob(ctx, job, plans[job], tries)));
 }
 

@@ -5,10 +5,10 @@ import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ROWS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
 import { fingerprintHex } from "../prompt/fingerprint.ts";
-import { sha256Hex } from "../prompt/hash.ts";
 import { utf8 } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import type { SessionContext } from "./context.ts";
+import { restoreText } from "./restore.ts";
 import { type LogRow, turnId } from "./rows.ts";
 
 /** Everything up to now; entries written while it is read are left for the next export. */
@@ -17,7 +17,7 @@ export function exportLog(ctx: SessionContext): ReadableStream<Uint8Array> {
   return new ReadableStream({
     type: "bytes",
     async pull(controller) {
-      const { done, value } = pages.next();
+      const { done, value } = await pages.next();
       if (!done) return controller.enqueue(utf8(value));
       controller.close();
       controller.byobRequest?.respond(0);
@@ -25,14 +25,15 @@ export function exportLog(ctx: SessionContext): ReadableStream<Uint8Array> {
   });
 }
 
-function* readPages(ctx: SessionContext, to: number): Generator<string, undefined> {
+async function* readPages(ctx: SessionContext, to: number): AsyncGenerator<string, undefined> {
   const hash = createHash("sha256");
   const inlined = new Set<string>();
   let lines = 0;
   for (let from = 1; from < to; ) {
     const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
-    const page = rows.flatMap((row) => [...snapshotsOf(ctx, row, inlined), lineOf(row)]);
     if (rows.length === 0) break;
+    const page: string[] = [];
+    for (const row of rows) page.push(...(await snapshotOf(ctx, row, inlined)), lineOf(row));
     const text = page.join("");
     hash.update(text);
     lines += page.length;
@@ -46,15 +47,18 @@ function lineOf(row: LogRow): string {
   return entryLine({ ...row, turn: row.turn === null ? null : turnId(row.turn) });
 }
 
-/** The text an entry names, the first time it is named. One that is damaged is left out, never replaced. */
-function snapshotsOf(ctx: SessionContext, row: LogRow, inlined: Set<string>): string[] {
+/**
+ * The text an entry names, the first time it is named: healed from R2 if its copy here is damaged. What is nowhere whole
+ * is left out, never replaced.
+ */
+async function snapshotOf(ctx: SessionContext, row: LogRow, inlined: Set<string>): Promise<string[]> {
   const named = namedText(row);
   if (named === null) return [];
   const key = `${named.kind}:${named.sha256}`;
   if (inlined.has(key)) return [];
   inlined.add(key);
-  const text = ctx.store.text(key);
-  return text !== null && sha256Hex(text) === named.sha256 ? [snapshotLine({ ...named, text })] : [];
+  const text = await restoreText(ctx, named.kind, named.sha256);
+  return text.ok ? [snapshotLine({ ...named, text: text.value })] : [];
 }
 
 function namedText(row: LogRow): { kind: SnapshotKind; sha256: string } | null {

@@ -5,17 +5,16 @@
 import { STREAM_KEEPALIVE_MS } from "../limits.ts";
 import type { Usage } from "../log/entries.ts";
 import { utf8 } from "../prompt/text.ts";
-import { isSettled, type TurnState } from "../turn/table.ts";
+import { isSettled, TURN_TABLE, type TurnState } from "../turn/table.ts";
 import { type Cursor, cursorId } from "./cursor.ts";
 import { turnId } from "./rows.ts";
+import { SpokenText } from "./spoken.ts";
 
 export interface TurnView {
   n: number;
   state: TurnState;
   attempt: number;
   reason: string | null;
-  /** The answer so far, or whole. */
-  text: string;
   /** Id of the stored answer, once there is one. */
   message: string | null;
   usage: Usage | null;
@@ -25,13 +24,18 @@ export class LiveTurn {
   readonly view: TurnView;
   /** Aborted by cancel: the provider fetch closes. */
   readonly abort = new AbortController();
+  /** The answer so far, or whole. */
+  said: SpokenText;
   readonly #wake = new Set<() => void>();
 
-  constructor(view: TurnView) {
+  constructor({ text, ...view }: TurnView & { text: string }) {
     this.view = view;
+    this.said = new SpokenText(text);
   }
 
-  update(change: Partial<TurnView>): void {
+  /** Changes what watchers see; a `text` replaces what was said. */
+  update({ text, ...change }: Partial<TurnView & { text: string }>): void {
+    if (text !== undefined) this.said = new SpokenText(text);
     Object.assign(this.view, change);
     for (const wake of this.#wake) wake();
     this.#wake.clear();
@@ -39,7 +43,9 @@ export class LiveTurn {
 
   /** More of the answer. What comes after the end (a cancelled call's last bytes) is dropped. */
   append(text: string): void {
-    if (!this.settled) this.update({ text: this.view.text + text, state: "streaming" });
+    if (this.settled) return;
+    this.said.append(text);
+    this.update({ state: TURN_TABLE.first_event.to });
   }
 
   get settled(): boolean {
@@ -107,7 +113,7 @@ async function* readEvents(
 ): AsyncGenerator<string, undefined> {
   const { view } = live;
   let { attempt, state } = view;
-  let offset = from === null ? 0 : startOffset(view, from);
+  let offset = from === null ? 0 : startOffset(live, from);
   const event = (name: string, data: object) =>
     `event: ${name}\nid: ${cursorId({ attempt, offset })}\ndata: ${JSON.stringify(data)}\n\n`;
   const turn = () => event("turn", { turn: turnId(view.n), state, attempt, reason: view.reason });
@@ -123,9 +129,9 @@ async function* readEvents(
     } else if (view.state !== state && !live.settled) {
       ({ state } = view);
       yield turn();
-    } else if (offset < view.text.length) {
-      const text = view.text.slice(offset);
-      offset = view.text.length;
+    } else if (offset < live.said.length) {
+      const text = live.said.from(offset);
+      offset += text.length;
       yield event("delta", { text });
     } else if (live.settled) {
       break;
@@ -133,14 +139,14 @@ async function* readEvents(
       yield ": still here\n\n";
     }
   }
-  if (view.state === "completed") yield event("message", { id: view.message, text: view.text });
+  if (view.state === "completed") yield event("message", { id: view.message, text: live.said.whole() });
   yield event("end", { state: view.state, reason: view.reason, usage: view.usage });
 }
 
 /** Where in this attempt's text a cursor continues. One beyond what there is counts as the end. */
-function startOffset({ attempt, text }: TurnView, from: Cursor): number {
-  if (from.attempt < attempt) return 0;
-  if (from.attempt > attempt || from.offset >= text.length) return text.length;
+function startOffset({ view, said }: LiveTurn, from: Cursor): number {
+  if (from.attempt < view.attempt) return 0;
+  if (from.attempt > view.attempt || from.offset >= said.length) return said.length;
   // Never inside a surrogate pair, wherever a hand-made cursor points.
-  return (text.charCodeAt(from.offset) & 0xfc00) === 0xdc00 ? from.offset - 1 : from.offset;
+  return (said.from(from.offset).charCodeAt(0) & 0xfc00) === 0xdc00 ? from.offset - 1 : from.offset;
 }

@@ -242,14 +242,14 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   #resource(): SessionResource {
     const row = sessionRow(this.#ctx);
     return sessionResource(row, {
-      activeTurn: this.#activeTurn()?.n ?? null,
+      activeTurn: this.#activeTurn(),
       pendingSnapshots: this.#ctx.store.outbox(1).length > 0,
     });
   }
 
   /** The turn that runs or is next to run. */
-  #activeTurn(): TurnRow | null {
-    return this.#ctx.store.liveTurns(sessionRow(this.#ctx).endedThrough)[0] ?? null;
+  #activeTurn(): number | null {
+    return this.#ctx.store.liveTurns(sessionRow(this.#ctx).endedThrough, 1)[0]?.n ?? null;
   }
 
   #drainSoon(): void {

@@ -54,13 +54,14 @@ export async function restorePrompt(ctx: SessionContext): Promise<Result<string>
 
 /** The messages later requests may carry, read once an instance. */
 export function loadHistory(ctx: SessionContext): HistoryItem[] {
-  ctx.memory.history ??= ctx.store.history(sessionRow(ctx).historyFrom).map(historyItem);
+  const { historyFrom, gaps } = sessionRow(ctx);
+  ctx.memory.history ??= ctx.store.history(historyFrom, gaps).map(historyItem);
   return ctx.memory.history;
 }
 
-export function historyItem(row: Pick<MessageRow, "seq" | "turn" | "role" | "content" | "hidden">): HistoryItem {
-  const { seq, turn, role, content, hidden } = row;
-  return { seq, turn, role, content, hidden, tokens: messageTokens(content) };
+export function historyItem(row: Pick<MessageRow, "seq" | "turn" | "role" | "content">): HistoryItem {
+  const { seq, turn, role, content } = row;
+  return { seq, turn, role, content, tokens: messageTokens(content) };
 }
 
 function localText(ctx: SessionContext, kind: SnapshotKind, sha256: string): string | null {

@@ -1,5 +1,5 @@
 /** The rows of a session's tables, as the rest of `session/` sees them: typed, JSON columns parsed. */
-import type { Block, Role, TemporaryText, Usage } from "../log/entries.ts";
+import type { Block, Role, SeqRange, TemporaryText, Usage } from "../log/entries.ts";
 import type { BlockRef, Level } from "../prompt/contract.ts";
 import type { Identity } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
@@ -32,13 +32,15 @@ export interface SessionRow {
   messagesFrom: number;
   /** First message `seq` that requests may carry (moved by compaction and clear). */
   historyFrom: number;
+  /** From there on, ranges of messages that are no part of the history: what was said in turns that failed. */
+  gaps: SeqRange[];
   messageCount: number;
   /** Turns up to this one are settled: looking for live ones starts after it. */
   endedThrough: number;
   /** How the newest turn that was ever dispatched ended. */
   lastState: StoredState | null;
   /** The latest cut that a turn's size made in the history: where the history began before. */
-  cut: { turn: number; from: number } | null;
+  cut: { turn: number; from: number; gaps: SeqRange[] } | null;
   /** The turn whose user message carries this epoch's reference and first-turn material. */
   openingTurn: number | null;
   createdAt: string;
@@ -73,7 +75,6 @@ export interface MessageRow {
   ts: string;
   turn: number | null;
   role: Role;
-  hidden: boolean;
   content: Block[];
   status: "complete" | "partial";
 }

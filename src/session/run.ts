@@ -246,9 +246,8 @@ export function follow(ctx: SessionContext, turn: TurnRow): LiveTurn {
 export function settleStrays(ctx: SessionContext): void {
   const row = ctx.store.session();
   if (row === null) return;
-  const turns = ctx.store.liveTurns(row.endedThrough);
-  for (const turn of turns) {
-    if (IN_FLIGHT.includes(turn.state) && !ctx.live.has(turn.n)) loseTurn(ctx, follow(ctx, turn));
+  for (const { n, state } of ctx.store.liveTurns(row.endedThrough)) {
+    if (IN_FLIGHT.includes(state) && !ctx.live.has(n)) loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
   }
   ctx.memory.stalled = false;
   ctx.lane.advance();
@@ -257,7 +256,7 @@ export function settleStrays(ctx: SessionContext): void {
 /** The alarm's `turns` job: strays, then the next look if anything is still under way. */
 export function watchTurns(ctx: SessionContext): void {
   settleStrays(ctx);
-  const alive = ctx.store.liveTurns(sessionRow(ctx).endedThrough).length > 0;
+  const alive = ctx.store.liveTurns(sessionRow(ctx).endedThrough, 1).length > 0;
   ctx.store.transaction(() => {
     if (alive) ctx.store.setDue({ job: "turns", at: ctx.now() + TURN_WATCH_MS, tries: 0 });
     else ctx.store.dropDue("turns");

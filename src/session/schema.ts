@@ -13,14 +13,12 @@ export const MIGRATIONS: readonly string[] = [
     model TEXT NOT NULL, family TEXT NOT NULL, metadata TEXT NOT NULL,
     epoch INTEGER NOT NULL, fingerprint TEXT NOT NULL, sources TEXT NOT NULL, prompt_sha256 TEXT NOT NULL,
     logged_prompt TEXT, drift TEXT,
-    messages_from INTEGER NOT NULL, history_from INTEGER NOT NULL, message_count INTEGER NOT NULL,
+    messages_from INTEGER NOT NULL, history_from INTEGER NOT NULL, gaps TEXT NOT NULL, message_count INTEGER NOT NULL,
     ended_through INTEGER NOT NULL, last_state TEXT, cut TEXT, opening_turn INTEGER,
     created_at TEXT NOT NULL, updated_at TEXT NOT NULL
   );
   CREATE TABLE entries (seq INTEGER PRIMARY KEY, ts TEXT NOT NULL, type TEXT NOT NULL, turn INTEGER, body TEXT);
-  CREATE TABLE messages (
-    seq INTEGER PRIMARY KEY, ts TEXT NOT NULL, turn INTEGER, role TEXT NOT NULL, hidden INTEGER NOT NULL, body TEXT
-  );
+  CREATE TABLE messages (seq INTEGER PRIMARY KEY, ts TEXT NOT NULL, turn INTEGER, role TEXT NOT NULL, body TEXT);
   CREATE TABLE turns (
     n INTEGER PRIMARY KEY, state TEXT NOT NULL, event TEXT NOT NULL, attempt INTEGER NOT NULL, reason TEXT,
     input TEXT, temporary TEXT NOT NULL, user_seq INTEGER, answer_seq INTEGER, usage TEXT, provider_status INTEGER,

@@ -5,6 +5,7 @@ import { templateValues } from "../prompt/contract.ts";
 import type { NoticeName } from "../prompt/sources.ts";
 import { expand } from "../prompt/template.ts";
 import type { CallOutcome } from "../runtime/model.ts";
+import { addGap } from "../turn/history.ts";
 import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
@@ -30,7 +31,7 @@ export function endCall(ctx: SessionContext, live: LiveTurn, outcome: CallOutcom
   const { failure, usage, status } = outcome;
   const completed = failure === null;
   end(ctx, live, completed ? "complete" : "fail", failure, (turn) => {
-    const said = completed || live.view.text !== "" ? [writeAnswer(ctx, live, completed)] : [];
+    const said = completed || live.said.length > 0 ? [writeAnswer(ctx, live, completed)] : [];
     writeResponse(ctx, turn, outcome);
     return { messages: said, answerSeq: said[0]?.seq ?? null, usage, providerStatus: status };
   });
@@ -45,7 +46,7 @@ export function failUnsent(ctx: SessionContext, live: LiveTurn, reason: ErrorCod
 export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
   end(ctx, live, "cancel", null, (turn) => {
     if (turn.state === "queued") return NOTHING;
-    const said = live.view.text === "" ? [] : [writeAnswer(ctx, live, false)];
+    const said = live.said.length === 0 ? [] : [writeAnswer(ctx, live, false)];
     const marker = writeMarker(ctx, turn.n, "cancelled");
     writeResponse(ctx, turn, { finish: null, usage: null, status: null, error: "cancelled by the caller" });
     return { ...NOTHING, messages: [...said, marker], answerSeq: said[0]?.seq ?? null };
@@ -76,7 +77,7 @@ function end(
   const { store } = ctx;
   const state = TURN_TABLE[signal].to;
   const { inHistory } = OUTCOMES[state];
-  const { ending, turn, cut } = store.transaction(() => {
+  const { ending, cut } = store.transaction(() => {
     const turn = store.turn(n);
     if (turn === null) throw new Error(`${turnId(n)} is not there`);
     const ending = write(turn);
@@ -86,20 +87,18 @@ function end(
     if (!store.updateTurn(n, storedFrom(signal), change)) throw new Error(`${turnId(n)} has ended already`);
     const attempt = Math.max(1, turn.attempt);
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
-    if (!inHistory) for (const seq of [turn.userSeq, answerSeq]) if (seq !== null) store.setHidden(seq, true);
+    const after = sessionAfter(sessionRow(ctx), live, turn, state, endedAt);
     const cut = inHistory ? null : undoCut(ctx, turn);
-    store.updateSession({ ...sessionAfter(sessionRow(ctx), live, turn, state, endedAt), ...cut });
+    store.updateSession({ ...after, ...cut, ...(inHistory ? null : leaveOut(ctx, turn, answerSeq, cut)) });
     // The watch stays for a turn that runs while one behind it is cancelled.
     const sent = turn.state !== "queued";
     if (sent && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
-    return { ending, turn, cut };
+    return { ending, cut };
   });
   const { history } = ctx.memory;
   if (cut !== null) ctx.memory.history = null;
-  else if (history !== null) {
-    if (!inHistory) for (const item of history) if (item.seq === turn.userSeq) item.hidden = true;
-    history.push(...ending.messages.map((message) => historyItem({ ...message, hidden: !inHistory })));
-  }
+  else if (inHistory) history?.push(...ending.messages.map(historyItem));
+  else ctx.memory.history = history?.filter((item) => item.turn !== n) ?? null;
   ctx.live.delete(n);
   ctx.arm();
   const message = ending.answerSeq === null ? null : messageId(ending.answerSeq);
@@ -127,7 +126,7 @@ function sessionAfter(
 }
 
 /** A turn that failed takes back the cut its own size made: what it pushed out of the history is sent again. */
-function undoCut(ctx: SessionContext, turn: TurnRow): Pick<SessionRow, "historyFrom" | "cut"> | null {
+function undoCut(ctx: SessionContext, turn: TurnRow): Pick<SessionRow, "historyFrom" | "gaps" | "cut"> | null {
   const { cut } = sessionRow(ctx);
   if (cut === null || cut.turn !== turn.n) return null;
   notice(
@@ -136,15 +135,30 @@ function undoCut(ctx: SessionContext, turn: TurnRow): Pick<SessionRow, "historyF
     `${turnId(turn.n)} failed, so the messages it had pushed out are sent again.`,
     turn.n,
   );
-  return { historyFrom: cut.from, cut: null };
+  return { historyFrom: cut.from, gaps: cut.gaps, cut: null };
+}
+
+/** What was said in a turn that failed is no part of the history. */
+function leaveOut(
+  ctx: SessionContext,
+  { userSeq, n }: TurnRow,
+  answerSeq: number | null,
+  cut: Pick<SessionRow, "gaps"> | null,
+): Pick<SessionRow, "gaps"> | null {
+  if (userSeq === null) return null;
+  const { gaps } = cut ?? sessionRow(ctx);
+  // Without the history at hand nothing is known to lie between, so the gap stands alone.
+  const lastVisible = ctx.memory.history?.findLast((item) => item.turn !== n)?.seq ?? userSeq;
+  return { gaps: addGap(gaps, [userSeq, answerSeq ?? userSeq], cut === null ? lastVisible : userSeq) };
 }
 
 /** The model's words, whole or as far as they came. */
-function writeAnswer(ctx: SessionContext, { view: { n, text } }: LiveTurn, whole: boolean): NewMessage {
+function writeAnswer(ctx: SessionContext, { view: { n }, said }: LiveTurn, whole: boolean): NewMessage {
+  const text = said.whole();
   const content = text === "" ? [] : [{ type: "text" as const, text }];
   const status = whole ? "complete" : "partial";
   const seq = ctx.store.appendMessage(isoTime(ctx), n, "assistant", content, status);
-  return { seq, turn: n, role: "assistant", content, hidden: false };
+  return { seq, turn: n, role: "assistant", content };
 }
 
 /** The one remark later requests carry about a turn that has no whole answer. */
@@ -153,7 +167,7 @@ function writeMarker(ctx: SessionContext, n: number, name: NoticeName): NewMessa
   const values = templateValues({ agent: findAgent(ctx, agent), identity, inputs: storedInputs(ctx) });
   const content = [{ type: "notice" as const, text: expand(ctx.bundle.notices[name], values) }];
   const seq = ctx.store.appendMessage(isoTime(ctx), n, "user", content);
-  return { seq, turn: n, role: "user", content, hidden: false };
+  return { seq, turn: n, role: "user", content };
 }
 
 function writeResponse(

@@ -3,7 +3,7 @@
  * typed. Owns the log's numbering: `append` gives each entry the next `seq`.
  */
 import { MAX_ROW_VALUE_BYTES } from "../limits.ts";
-import type { Block, Draft, EntryBodies, Role } from "../log/entries.ts";
+import type { Block, Draft, EntryBodies, Role, SeqRange } from "../log/entries.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { IN_FLIGHT, type StoredState } from "../turn/table.ts";
@@ -23,6 +23,8 @@ import { MIGRATIONS } from "./schema.ts";
 
 /** Turns kept in memory; beyond that they are read again. */
 const TURNS_IN_HAND = 16;
+/** UTF-16 units of an input that is kept with its turn. */
+const MAX_INPUT_IN_HAND = 64 * 1024;
 
 export class Store {
   readonly #db: Database;
@@ -136,7 +138,7 @@ export class Store {
     const seq = this.nextSeq();
     const body: EntryBodies["message"] = { id: messageId(seq), role, content: [...content], status, metadata: null };
     this.#db.run(
-      "INSERT INTO messages (seq, ts, turn, role, hidden, body) VALUES (?, ?, ?, ?, 0, ?)",
+      "INSERT INTO messages (seq, ts, turn, role, body) VALUES (?, ?, ?, ?, ?)",
       ...[seq, ts, turn, role, this.#db.spill(`log:${seq}`, JSON.stringify(body))],
     );
     this.#nextSeq = seq + 1;
@@ -191,33 +193,29 @@ export class Store {
 
   // ---- messages ----
 
-  /** Messages from `from` on, in order. Hidden ones come without content. */
-  history(from: number): MessageRow[] {
-    return this.#db
-      .all(
-        "SELECT seq, ts, turn, role, hidden, CASE hidden WHEN 0 THEN body END AS body FROM messages WHERE seq >= ? ORDER BY seq",
-        from,
-      )
-      .map((row) => this.#message(row));
+  /** Messages from `from` on, in order, without those in the gaps, which are not read at all. */
+  history(from: number, gaps: readonly SeqRange[]): MessageRow[] {
+    const starts = [from, ...gaps.map(([, to]) => to + 1)];
+    const ends = [...gaps.map(([start]) => start), Number.MAX_SAFE_INTEGER];
+    return starts.flatMap((start, index) =>
+      this.#db
+        .all("SELECT * FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq", start, ends[index]!)
+        .map((row) => this.#message(row)),
+    );
   }
 
   /**
-   * A page of messages after a `seq`, bounded by number and by the bytes of their text. Hidden ones come with content too:
-   * what was said is shown, whatever came of it.
+   * A page of messages after a `seq`, bounded by number and by the bytes of their text. Whatever was said is among them,
+   * also in turns that failed.
    */
   messages(after: number, limit: number, bytes: number): { rows: MessageRow[]; more: boolean } {
     const { rows, more } = this.#page("messages", after + 1, Number.MAX_SAFE_INTEGER, limit, bytes);
-    return { rows: rows.map((row) => this.#message(row, true)), more };
+    return { rows: rows.map((row) => this.#message(row)), more };
   }
 
   message(seq: number): MessageRow | null {
     const row = this.#db.first("SELECT * FROM messages WHERE seq = ?", seq);
-    return row === null ? null : this.#message(row, true);
-  }
-
-  /** Leaves a turn's messages out of later histories (or takes them in again). The entries themselves stay. */
-  setHidden(seq: number, hidden: boolean): void {
-    this.#db.run("UPDATE messages SET hidden = ? WHERE seq = ?", hidden ? 1 : 0, seq);
+    return row === null ? null : this.#message(row);
   }
 
   // ---- turns ----
@@ -265,13 +263,14 @@ export class Store {
       this.#db.dropBlob(`input:${row.n}`);
   }
 
-  /** Turns after `after` that are waiting or claim an attempt, oldest first. */
-  liveTurns(after: number): TurnRow[] {
+  /** Turns after `after` that are waiting or claim an attempt, oldest first, at most `limit`. */
+  liveTurns(after: number, limit = -1): Pick<TurnRow, "n" | "state">[] {
     const states: readonly StoredState[] = ["queued", ...IN_FLIGHT];
     const marks = states.map(() => "?").join(", ");
-    return this.#db
-      .all(`SELECT * FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n`, after, ...states)
-      .map((row) => this.#turn(row));
+    const sql = `SELECT n, state FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n LIMIT ?`;
+    return this.#db.all(sql, after, ...states, limit).map((row) => {
+      return { n: Number(row.n), state: String(row.state) as StoredState };
+    });
   }
 
   /** Numbers of the waiting turns after `after`, oldest first. */
@@ -373,7 +372,13 @@ export class Store {
     this.#turns.clear();
   }
 
+  /** Keeps a turn in hand, unless its input is long: a hundred waiting ones would fill the memory. */
   #remember(row: TurnRow): TurnRow {
+    const units = row.input?.reduce((sum, text) => sum + text.length, 0) ?? 0;
+    if (units > MAX_INPUT_IN_HAND) {
+      this.#turns.delete(row.n);
+      return row;
+    }
     if (this.#turns.size >= TURNS_IN_HAND) this.#turns.clear();
     this.#turns.set(row.n, row);
     return row;
@@ -384,17 +389,15 @@ export class Store {
     return readRow(TURN_COLUMNS, { ...row, input: input ?? null });
   }
 
-  #message(row: SqlRow, always = false): MessageRow {
-    const hidden = row.hidden === 1;
-    const body = hidden && !always ? null : JSON.parse(this.#db.unspill(`log:${row.seq}`, row.body ?? null));
+  #message(row: SqlRow): MessageRow {
+    const body = JSON.parse(this.#db.unspill(`log:${row.seq}`, row.body)) as EntryBodies["message"];
     return {
       seq: Number(row.seq),
       ts: String(row.ts),
       turn: row.turn === null ? null : Number(row.turn),
       role: String(row.role) as Role,
-      hidden,
-      content: body?.content ?? [],
-      status: body?.status ?? "complete",
+      content: body.content,
+      status: body.status,
     };
   }
 }

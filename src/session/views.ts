@@ -55,8 +55,7 @@ export async function viewContext(ctx: SessionContext): Promise<Result<ContextRe
   if (!prompt.ok) return prompt;
   const budget = contextBudget(ctx, row);
   const system = estimateTokens(prompt.value);
-  const visible = loadHistory(ctx).filter((item) => !item.hidden);
-  const history = visible.reduce((sum, item) => sum + item.tokens, 0);
+  const history = loadHistory(ctx).reduce((sum, item) => sum + item.tokens, 0);
   const tokens = { system, tools: 0, history, free: Math.max(0, budget - system - history) };
   return ok({ budget, tokens, historyFrom: row.historyFrom, estimator: ESTIMATOR });
 }

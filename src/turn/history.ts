@@ -9,14 +9,13 @@ import { byteLength } from "../prompt/text.ts";
 export const ESTIMATOR = "utf8-bytes/4+4";
 const MESSAGE_FRAME_TOKENS = 4;
 
-/** A stored message as the history needs it; `hidden` ones are kept only so that ranges can leave them out. */
+/** A stored message as the history needs it. */
 export interface HistoryItem {
   seq: number;
   /** The turn it belongs to, `null` for imported ones. */
   turn: number | null;
   role: Role;
   content: readonly Block[];
-  hidden: boolean;
   tokens: number;
 }
 
@@ -39,19 +38,18 @@ export interface Selection {
 }
 
 /**
- * The visible messages to send. While they fit `budget` tokens, all of them; else whole turns are dropped from the
- * start until half the budget is left, so that the next move is far away.
+ * The messages to send. While they fit `budget` tokens, all of them; else whole turns are dropped from the start until
+ * half the budget is left, so that the next move is far away.
  */
 export function selectHistory(items: readonly HistoryItem[], budget: number): Selection {
-  const visible = items.filter((item) => !item.hidden);
-  let tokens = visible.reduce((sum, item) => sum + item.tokens, 0);
-  if (tokens <= budget) return { items: visible, droppedThrough: null };
+  let tokens = items.reduce((sum, item) => sum + item.tokens, 0);
+  if (tokens <= budget) return { items, droppedThrough: null };
   let start = 0;
-  while (start < visible.length && tokens > budget / 2) {
-    const end = turnEnd(visible, start);
-    for (; start < end; start++) tokens -= visible[start]!.tokens;
+  while (start < items.length && tokens > budget / 2) {
+    const end = turnEnd(items, start);
+    for (; start < end; start++) tokens -= items[start]!.tokens;
   }
-  return { items: visible.slice(start), droppedThrough: visible[start - 1]!.seq };
+  return { items: items.slice(start), droppedThrough: items[start - 1]!.seq };
 }
 
 /** The index after the turn that begins at `start`; imported messages form a turn from one user message to the next. */
@@ -66,23 +64,24 @@ function turnEnd(items: readonly HistoryItem[], start: number): number {
 }
 
 /**
- * The `history` field of a request entry: ranges that hold exactly the chosen messages. `all` is every message entry
- * between the first and the last chosen one, hidden ones too.
+ * The `history` field of a request entry: ranges that hold exactly the chosen messages. `gaps` are the ranges of messages
+ * that are no part of the history, in order.
  */
-export function seqRanges(
-  all: readonly Pick<HistoryItem, "seq">[],
-  chosen: readonly Pick<HistoryItem, "seq">[],
-): SeqRange[] {
-  const wanted = new Set(chosen.map((item) => item.seq));
+export function seqRanges(chosen: readonly Pick<HistoryItem, "seq">[], gaps: readonly SeqRange[]): SeqRange[] {
   const ranges: SeqRange[] = [];
-  let open = false;
-  for (const { seq } of all) {
-    if (!wanted.has(seq)) open = false;
-    else if (open) ranges.at(-1)![1] = seq;
-    else {
-      ranges.push([seq, seq]);
-      open = true;
-    }
+  let gap = 0;
+  for (const { seq } of chosen) {
+    const last = ranges.at(-1);
+    while (gap < gaps.length && gaps[gap]![1] < (last?.[1] ?? seq)) gap += 1;
+    const apart = gap < gaps.length && gaps[gap]![0] < seq;
+    if (last === undefined || apart) ranges.push([seq, seq]);
+    else last[1] = seq;
   }
   return ranges;
+}
+
+/** Takes a range of messages out of the history; it grows the last gap when nothing visible lies between them. */
+export function addGap(gaps: readonly SeqRange[], [from, to]: SeqRange, lastVisible: number): SeqRange[] {
+  const last = gaps.at(-1);
+  return last !== undefined && lastVisible < last[0] ? [...gaps.slice(0, -1), [last[0], to]] : [...gaps, [from, to]];
 }

@@ -92,24 +92,31 @@ function decoder(): Decoder {
   let started = false;
   let ended = false;
   let overflowed = false;
+  /** The terminal event has come: of what follows only usage counts, and after `[DONE]` nothing. */
   let finished = false;
+  let done = false;
   /** A high surrogate whose other half is in the next delta: providers split pairs between two JSON escapes. */
   let held = "";
 
   const parser = createParser({
     maxBufferSize: MAX_ANSWER_BYTES,
     onEvent: ({ data, event }) => {
-      if (data !== "[DONE]") onData(data, event);
+      if (data === "[DONE]") done = true;
+      else if (!done) onData(data, event);
     },
     onError: ({ type }) => {
       if (type !== "max-buffer-size-exceeded") return; // unknown fields are ignored, as the SSE standard says
       overflowed = true;
-      onFault("a frame of the stream is too long");
+      if (!finished) onFault("a frame of the stream is too long");
     },
   });
 
   function onData(data: string, event: string | undefined): void {
     const chunk = parseObject(data);
+    if (finished) {
+      onUsage(chunk?.usage);
+      return;
+    }
     if (chunk === null) {
       // At the end of the body this is the frame the connection was cut in: no fault of its own.
       if (!ended) onFault(`a frame of the stream is not a JSON object: ${data}`);
@@ -123,9 +130,13 @@ function decoder(): Decoder {
     const delta = asObject(choice?.delta);
     onText(delta?.content);
     onText(delta?.refusal);
-    const usage = asObject(chunk.usage);
-    if (usage !== null) events.push({ type: "usage", usage: readUsage(usage) });
+    onUsage(chunk.usage);
     onFinish(choice?.finish_reason);
+  }
+
+  function onUsage(value: unknown): void {
+    const usage = asObject(value);
+    if (usage !== null) events.push({ type: "usage", usage: readUsage(usage) });
   }
 
   function onText(value: unknown): void {
@@ -139,7 +150,7 @@ function decoder(): Decoder {
 
   function onFinish(reason: unknown): void {
     // Some servers send "" with every chunk, or repeat the reason with the usage.
-    if (typeof reason !== "string" || reason === "" || finished) return;
+    if (typeof reason !== "string" || reason === "") return;
     finished = true;
     flushHeld();
     events.push({ type: "finish", reason });

@@ -5,6 +5,7 @@ import {
   MAX_INPUT_BYTES,
   MAX_INSTRUCTIONS_BYTES,
   MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
   MAX_METADATA_BYTES,
 } from "../../src/limits.ts";
 import type { SessionResource } from "../../src/session/resources.ts";
@@ -391,10 +392,28 @@ describe("sizes", () => {
     const metadata = JSON.stringify(Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`k${i}`, i])));
     const started = Date.now();
     const reply = await create(`{"agent":"concierge","id":"s","model":"${model}","metadata":${metadata}}`);
-    expect(reply.status).toBe(413);
+    expect(reply.status).toBe(400);
     const unknown = await create(`{"agent":"concierge","id":"s",${metadata.slice(1)}`);
     expect(unknown.status).toBe(400);
     expect(unknown.text.length, "the answer does not repeat every fault").toBeLessThan(20_000);
     expect(Date.now() - started).toBeLessThan(5_000);
+  });
+
+  it("a body of as many values as its size allows is refused before any schema looks at them", async () => {
+    const { id } = await createSession();
+    const bodies = [
+      `{"input":[${"0,".repeat(4_000_000)}0]}`,
+      `{"input":[${"{},".repeat(2_000_000)}{}]}`,
+      `{"input":"x","temporary":[${"0,".repeat(4_000_000)}0]}`,
+      `{"input":[${'{"type":"text","text":"x"},'.repeat(10_000)}{"type":"text","text":"x"}]}`,
+    ];
+    for (const body of bodies) {
+      const started = Date.now();
+      const reply = await call("POST", `/v1/sessions/${id}/turns`, body);
+      expect([reply.status, reply.json.code]).toEqual([400, "invalid_request"]);
+      expect(reply.text).toContain(`more than ${MAX_JSON_VALUES} values`);
+      expect(Date.now() - started).toBeLessThan(3_000);
+    }
+    expect((await getSession(id)).messageCount).toBe(0);
   });
 });

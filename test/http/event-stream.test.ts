@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { eventStream, LiveTurn, type TurnView } from "../../src/session/live.ts";
 import { EventReader, names, spoken } from "./sse.ts";
 
-function liveTurn(view: Partial<TurnView> = {}): LiveTurn {
+function liveTurn(view: Partial<TurnView & { text: string }> = {}): LiveTurn {
   return new LiveTurn({
     ...{ n: 1, state: "dispatched", attempt: 1, reason: null, text: "", message: null, usage: null },
     ...view,

@@ -94,3 +94,18 @@ function parses(text: string): boolean {
     return false;
   }
 }
+
+describe("text that storage would change", () => {
+  it.each([
+    ['{"description": "x\\ud800y"}', "description"],
+    ['{"model": "openai/\\udc00"}', "model"],
+    ['{"skills": ["\\ud800"]}', "skills"],
+  ])("%s", (text, field) => {
+    expect(problemsOf({ [FILE]: text }).join("\n")).toMatch(new RegExp(`${field}.*lone surrogate`));
+  });
+
+  it("and a hook URL that carries a password", () => {
+    const text = '{"hook": {"url": "https://user:secret@hooks.example/"}}';
+    expect(problemsOf({ [FILE]: text }).join("\n")).toMatch(/hook\.url.*password/);
+  });
+});

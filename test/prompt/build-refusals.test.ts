@@ -1,6 +1,10 @@
 /** Each thing the build refuses, with the file and line it names. */
+import { execFileSync } from "node:child_process";
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Changes, GOOD, problemsOf } from "./folder.ts";
+import { readPrompts } from "../../scripts/lib/read-prompts.ts";
+import { type Changes, GOOD, makeFolder, problemsOf } from "./folder.ts";
 
 const KNOWN = "agent.name, agent.description, identity.name, identity.id, project.name";
 const bytes = (...values: number[]) => Uint8Array.from(values);
@@ -92,6 +96,23 @@ describe("files and folders that mean nothing", () => {
     expect(problemsOf({ "events/idle.md": null, "events/idle.md/": "" })).toEqual([
       "events/idle.md: cannot be read (EISDIR)",
       expect.stringMatching(/^events\/idle\.md: unknown folder/),
+    ]);
+  });
+
+  it.each([
+    ["a pipe", (path: string) => execFileSync("mkfifo", [path])],
+    ["a device", (path: string) => symlinkSync("/dev/zero", path)],
+    ["a link to itself", (path: string) => symlinkSync(path, path)],
+    ["a link to nothing", (path: string) => symlinkSync("/nowhere/at/all", path)],
+  ])("%s, without reading it", (_, make) => {
+    const root = makeFolder();
+    make(join(root, "agents/helper/REFERENCE.md"));
+    make(join(root, "agents/self"));
+    const read = readPrompts(root);
+    const problems = read.ok ? [] : read.problems.map(({ file, message }) => `${file}: ${message}`);
+    expect(problems).toEqual([
+      expect.stringMatching(/^agents\/helper\/REFERENCE\.md: neither a file nor a folder/),
+      expect.stringMatching(/^agents\/self: neither a file nor a folder/),
     ]);
   });
 

@@ -3,7 +3,18 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { forgetStored } from "../../src/snapshot/snapshots.ts";
 import { countRows } from "../support/rows.ts";
-import { alarm, crash, createSession, getSession, say, sql, stub } from "../support/session.ts";
+import {
+  alarm,
+  crash,
+  createSession,
+  getSession,
+  provider,
+  say,
+  sentMessages,
+  sql,
+  stub,
+  wireModel,
+} from "../support/session.ts";
 
 /** Fills a session's history with complete short turns, as the tables would hold them. */
 async function seed(id: string, messages: number): Promise<void> {
@@ -19,7 +30,7 @@ async function seed(id: string, messages: number): Promise<void> {
         const content = [{ type: "text", text: `message ${i}` }];
         const body = JSON.stringify({ id: `msg_${seq}`, role, content, status: "complete", metadata: null });
         const turn = 1000 + Math.floor(i / 2);
-        sql.exec("INSERT INTO messages VALUES (?, ?, ?, ?, 0, ?)", seq, "2026-11-30T00:00:00.000Z", turn, role, body);
+        sql.exec("INSERT INTO messages VALUES (?, ?, ?, ?, ?)", seq, "2026-11-30T00:00:00.000Z", turn, role, body);
       }
     });
   });
@@ -60,6 +71,18 @@ describe("rows a turn costs", { timeout: 60_000 }, () => {
       console.info(`cold resume at ${size} messages: ${cost.read - history} rows before the history of ${history}`);
       expect(cost.read - history).toBeLessThanOrEqual(25);
     }
+  });
+
+  it("does not read what was said in failed turns", async () => {
+    const { id } = await createSession();
+    await say(id, "first");
+    await provider.script({ kind: "end-without-finish", after: "half", times: 150, match: { model: wireModel() } });
+    for (let i = 0; i < 150; i++) expect((await say(id, `fails ${i}`)).status).toBe(502);
+    await crash();
+    const cost = await countRows(id, () => say(id, "after the cold start"));
+    expect(cost.read - 2, "150 failed turns are one gap, which costs two rows").toBeLessThanOrEqual(25 + 2);
+    const [last] = (await sentMessages()).slice(-1);
+    expect(last).toHaveLength(4);
   });
 
   it("writes no history row again when the window moves, and moves it in one big step", async () => {

@@ -162,11 +162,21 @@ describe("the alarm", () => {
     const { id } = await createSession();
     const put = vi.spyOn(env.SNAPSHOTS, "head").mockRejectedValue(new Error("R2 is away"));
     await hanging(id, "runs");
-    await sql(id, "UPDATE due SET at = at + 3600000 WHERE job = 'turns'");
+    await sql(id, "UPDATE due SET at = at + 15000 WHERE job = 'turns'");
     await crash();
     await alarmLater(id);
     put.mockRestore();
     expect(await sql(id, "SELECT state FROM turns WHERE n = 1")).toEqual([{ state: "dispatched" }]);
+  });
+
+  it("is not held up by a clock that was put back", async () => {
+    const { id } = await createSession();
+    await hanging(id, "runs");
+    await crash();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 3_600_000 });
+    await alarm(id);
+    vi.useRealTimers();
+    expect(await sql(id, "SELECT state FROM turns WHERE n = 1")).toEqual([{ state: "unknown" }]);
   });
 
   it("looks after turns while R2 does not answer", async () => {

@@ -136,6 +136,22 @@ describe("an older prompt whose copy here is lost", () => {
   });
 });
 
+describe("an export", () => {
+  it("has the texts that are damaged here and whole in R2, of older epochs too", async () => {
+    const { id } = await createSession();
+    await say(id, "one");
+    await call("POST", `/v1/sessions/${id}/refresh`, { project: { name: "p", rules: "More rules." } });
+    await say(id, "two");
+    await stored(id);
+    await sql(id, "UPDATE blobs SET text = 'damaged' WHERE key LIKE 'prompt:%' OR key LIKE 'contract:%'");
+    const lines = await logLines(id); // the invariants rebuild both requests from it
+    const texts = lines.flatMap((line) => (line.type === "snapshot" ? [line.kind] : []));
+    expect(texts).toEqual(["contract", "prompt", "contract", "prompt"]);
+    const codes = (await logLines(id)).flatMap((line) => (line.type === "notice" ? [line.code] : []));
+    expect(codes).toEqual(Array(4).fill("prompt_healed"));
+  });
+});
+
 describe("SQLite that fails", () => {
   const failing = (what: string) =>
     `CREATE TRIGGER injected BEFORE INSERT ON ${what} BEGIN SELECT RAISE(ABORT, 'injected'); END`;

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { MAX_QUEUED_TURNS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
+import { countRows } from "../support/rows.ts";
 import {
   call,
   createSession,
@@ -174,6 +175,23 @@ describe("while a turn runs", () => {
     expect([reply.status, reply.json.code]).toEqual([409, "busy"]);
     await release();
     expect((await ended(id, turn.id)).state).toBe("completed");
+  });
+});
+
+describe("long inputs that wait", () => {
+  it("are not read to look at the session", async () => {
+    const { id } = await createSession();
+    await provider.script({ kind: "hang", match: { model: wireModel() } });
+    const first = await post(id, "hangs");
+    const text = '"\0'.repeat(500_000);
+    const waiting = [await post(id, text), await post(id, text)];
+    const read = await countRows(id, () => getSession(id));
+    expect(read.read).toBeLessThanOrEqual(4);
+    await release();
+    await ended(id, first.id);
+    for (const turn of waiting) expect((await ended(id, turn.id)).state).toBe("completed");
+    const inputs = (await messages(id)).filter(({ role }) => role === "user").map((message) => message.text);
+    expect(inputs.slice(1)).toEqual([text, text]);
   });
 });
 

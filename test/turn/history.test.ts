@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { estimateTokens, type HistoryItem, messageTokens, selectHistory, seqRanges } from "../../src/turn/history.ts";
+import type { SeqRange } from "../../src/log/entries.ts";
+import {
+  addGap,
+  estimateTokens,
+  type HistoryItem,
+  messageTokens,
+  selectHistory,
+  seqRanges,
+} from "../../src/turn/history.ts";
 
 /** Turns of a question and an answer, each message costing `tokens`. */
 function turns(count: number, tokens: number, from = 1): HistoryItem[] {
@@ -8,18 +16,14 @@ function turns(count: number, tokens: number, from = 1): HistoryItem[] {
     turn: Math.floor(i / 2) + 1,
     role: i % 2 === 0 ? ("user" as const) : ("assistant" as const),
     content: [{ type: "text" as const, text: "x" }],
-    hidden: false,
     tokens,
   }));
 }
 
 describe("the history of a request", () => {
-  it("is everything visible while it fits", () => {
+  it("is everything while it fits", () => {
     const items = turns(5, 10);
-    items[2]!.hidden = true;
-    const selection = selectHistory(items, 100);
-    expect(selection.items.map(({ seq }) => seq)).toEqual([1, 2, 4, 5, 6, 7, 8, 9, 10]);
-    expect(selection.droppedThrough).toBeNull();
+    expect(selectHistory(items, 100)).toEqual({ items, droppedThrough: null });
   });
 
   it("drops whole turns down to half the budget when it does not fit", () => {
@@ -56,15 +60,54 @@ describe("the history of a request", () => {
 });
 
 describe("ranges", () => {
-  const all = [1, 2, 5, 6, 9].map((seq) => ({ seq }));
+  const chosen = (...seqs: number[]) => seqs.map((seq) => ({ seq }));
 
-  it("hold exactly the chosen messages", () => {
-    expect(seqRanges(all, all)).toEqual([[1, 9]]);
-    expect(seqRanges(all, [{ seq: 1 }, { seq: 2 }, { seq: 6 }, { seq: 9 }])).toEqual([
+  it("span what lies between the chosen messages, but no gap", () => {
+    expect(seqRanges(chosen(1, 2, 6, 9), [])).toEqual([[1, 9]]);
+    expect(seqRanges(chosen(1, 2, 9), [[4, 6]])).toEqual([
       [1, 2],
-      [6, 9],
+      [9, 9],
     ]);
-    expect(seqRanges(all, [])).toEqual([]);
+    expect(
+      seqRanges(chosen(8, 9, 20), [
+        [1, 3],
+        [11, 12],
+        [15, 15],
+        [30, 31],
+      ]),
+    ).toEqual([
+      [8, 9],
+      [20, 20],
+    ]);
+    expect(seqRanges([], [[1, 2]])).toEqual([]);
+  });
+
+  it("hold exactly the chosen messages, however turns fail (seeded)", () => {
+    let random = 12_345;
+    const next = (n: number) => {
+      random = (random * 1_103_515_245 + 12_345) % 2 ** 31;
+      return random % n;
+    };
+    for (let round = 0; round < 200; round++) {
+      let gaps: SeqRange[] = [];
+      const visible: number[] = [];
+      for (let seq = 1, turn = 0; turn < 20; turn++) {
+        const [user, answer] = [seq, seq + 1 + next(3)];
+        seq = answer + 1 + next(2);
+        if (next(2) === 0) visible.push(user, answer);
+        else gaps = addGap(gaps, [user, answer], visible.at(-1) ?? 0);
+      }
+      const ranges = seqRanges(chosen(...visible), gaps);
+      for (const [from, to] of gaps) {
+        expect(
+          ranges.some(([a, b]) => a <= to && from <= b),
+          `round ${round}`,
+        ).toBe(false);
+      }
+      const covered = visible.filter((seq) => ranges.some(([a, b]) => a <= seq && seq <= b));
+      expect(covered).toEqual(visible);
+      expect(gaps.length).toBeLessThanOrEqual(visible.length / 2 + 1);
+    }
   });
 });
 

@@ -38,6 +38,23 @@ describe("errors inside the stream", () => {
   });
 });
 
+describe("after the terminal event", () => {
+  const after = [frame("{oops"), frame({ error: "late" }), frame(delta("MORE")), frame(finish("length"))];
+
+  test.each(after)("%j is nothing any more: the answer is whole", (late) => {
+    expect(decoded(frame(delta("hello")), frame(finish("stop")), late)).toEqual([
+      { type: "text", text: "hello" },
+      { type: "finish", reason: "stop" },
+    ]);
+  });
+
+  test("usage still counts, until [DONE]", () => {
+    const usage = (n: number) => frame({ choices: [], usage: { prompt_tokens: n, completion_tokens: n } });
+    const events = decoded(frame(finish("stop")), usage(1), frame("[DONE]"), usage(2), frame("{oops"));
+    expect(events).toMatchObject([{ type: "finish" }, { type: "usage", usage: { input: 1 } }]);
+  });
+});
+
 describe("garbage", () => {
   test.each(["{oops", "null", "[1]", "5", '"text"', "<html>"])("%s is an error", (data) => {
     expect(decoded(frame(data))).toEqual([error(`a frame of the stream is not a JSON object: ${data}`)]);
