@@ -77,7 +77,7 @@ function end(
   const { store } = ctx;
   const state = TURN_TABLE[signal].to;
   const { inHistory } = OUTCOMES[state];
-  const { ending, cut } = store.transaction(() => {
+  const { ending, cutTakenBack } = store.transaction(() => {
     const turn = store.turn(n);
     if (turn === null) throw new Error(`${turnId(n)} is not there`);
     const ending = write(turn);
@@ -87,18 +87,17 @@ function end(
     if (!store.updateTurn(n, storedFrom(signal), change)) throw new Error(`${turnId(n)} has ended already`);
     const attempt = Math.max(1, turn.attempt);
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
-    const after = sessionAfter(sessionRow(ctx), live, turn, state, endedAt);
-    const cut = inHistory ? null : undoCut(ctx, turn);
-    store.updateSession({ ...after, ...cut, ...(inHistory ? null : leaveOut(ctx, turn, answerSeq, cut)) });
+    const row = sessionRow(ctx);
+    const history = inHistory ? null : historyWithout(ctx, row, turn, answerSeq);
+    store.updateSession({ ...sessionAfter(row, live, turn, state, endedAt), ...history });
     // The watch stays for a turn that runs while one behind it is cancelled.
     const sent = turn.state !== "queued";
     if (sent && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
-    return { ending, cut };
+    return { ending, cutTakenBack: history !== null && history.historyFrom !== row.historyFrom };
   });
   const { history } = ctx.memory;
-  if (cut !== null) ctx.memory.history = null;
-  else if (inHistory) history?.push(...ending.messages.map(historyItem));
-  else ctx.memory.history = history?.filter((item) => item.turn !== n) ?? null;
+  if (inHistory) history?.push(...ending.messages.map(historyItem));
+  else ctx.memory.history = cutTakenBack ? null : (history?.filter((item) => item.turn !== n) ?? null);
   ctx.live.delete(n);
   ctx.arm();
   const message = ending.answerSeq === null ? null : messageId(ending.answerSeq);
@@ -125,31 +124,26 @@ function sessionAfter(
   };
 }
 
-/** A turn that failed takes back the cut its own size made: what it pushed out of the history is sent again. */
-function undoCut(ctx: SessionContext, turn: TurnRow): Pick<SessionRow, "historyFrom" | "gaps" | "cut"> | null {
-  const { cut } = sessionRow(ctx);
-  if (cut === null || cut.turn !== turn.n) return null;
-  notice(
-    ctx,
-    "history_restored",
-    `${turnId(turn.n)} failed, so the messages it had pushed out are sent again.`,
-    turn.n,
-  );
-  return { historyFrom: cut.from, gaps: cut.gaps, cut: null };
-}
-
-/** What was said in a turn that failed is no part of the history. */
-function leaveOut(
+/** The history after a turn that failed: without what was said in it, and without the cut that its size had made. */
+function historyWithout(
   ctx: SessionContext,
-  { userSeq, n }: TurnRow,
+  row: SessionRow,
+  { n, userSeq }: TurnRow,
   answerSeq: number | null,
-  cut: Pick<SessionRow, "gaps"> | null,
-): Pick<SessionRow, "gaps"> | null {
-  if (userSeq === null) return null;
-  const { gaps } = cut ?? sessionRow(ctx);
-  // Without the history at hand nothing is known to lie between, so the gap stands alone.
-  const lastVisible = ctx.memory.history?.findLast((item) => item.turn !== n)?.seq ?? userSeq;
-  return { gaps: addGap(gaps, [userSeq, answerSeq ?? userSeq], cut === null ? lastVisible : userSeq) };
+): Pick<SessionRow, "historyFrom" | "gaps" | "cut"> {
+  const cut = row.cut?.turn === n ? row.cut : null;
+  if (cut !== null) {
+    const text = `${turnId(n)} failed, so the messages it had pushed out are sent again.`;
+    notice(ctx, "history_restored", text, n);
+  }
+  const historyFrom = cut?.from ?? row.historyFrom;
+  const gaps = cut?.gaps ?? row.gaps;
+  if (userSeq === null) return { historyFrom, gaps, cut: row.cut };
+  // Where the history is not in hand, or was cut, nothing is known to lie between: the gap stands alone.
+  const { history } = ctx.memory;
+  const known = history !== null && cut === null;
+  const lastVisible = known ? (history.findLast((item) => item.turn !== n)?.seq ?? 0) : userSeq;
+  return { historyFrom, gaps: addGap(gaps, [userSeq, answerSeq ?? userSeq], lastVisible), cut: null };
 }
 
 /** The model's words, whole or as far as they came. */
