@@ -72,6 +72,10 @@ export const RefreshBody = z
   .strictObject({ instructions: Instructions.optional(), project: Project.nullable().optional() })
   .openapi("Refresh");
 
+export const PatchSessionBody = z
+  .strictObject({ model: z.string().min(1).max(200).optional(), metadata: Metadata.optional() })
+  .openapi("PatchSession");
+
 export const EmptyBody = z.strictObject({}).openapi("Empty");
 
 const InputPart = z.strictObject({ type: z.literal("text"), text: z.string().min(1) });
@@ -169,11 +173,15 @@ export const Turn = z
     identity: z.object({ id: z.string() }),
     fingerprint: z.string().nullable(),
     promptSha256: z.string().nullable(),
-    requests: z.array(z.object({ attempt: z.int(), call: z.int(), bodySha256: z.string(), bytes: z.int() })),
+    requests: z.array(
+      z.object({ attempt: z.int(), call: z.int(), seq: z.int(), bodySha256: z.string(), bytes: z.int() }),
+    ),
     createdAt: z.string(),
     endedAt: z.string().nullable(),
   })
   .openapi("Turn");
+
+export const Turns = z.object({ items: z.array(Turn), next: z.string().nullable() }).openapi("Turns");
 
 export const Messages = z
   .object({

@@ -125,7 +125,13 @@ export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
   if (ctx.store.queued(sessionRow(ctx).endedThrough).length > 0) return busy();
   ctx.store.transaction(() => {
     const seq = ctx.store.append(isoTime(ctx), { type: "clear", body: {} });
-    beginEpoch(ctx, "clear", fresh.value, { messagesFrom: seq + 1, historyFrom: seq + 1, gaps: [], messageCount: 0 });
+    beginEpoch(ctx, "clear", fresh.value, {
+      messagesFrom: seq + 1,
+      historyFrom: seq + 1,
+      gaps: [],
+      cut: null,
+      messageCount: 0,
+    });
   });
   adopt(ctx, fresh.value.prepared.text);
   ctx.memory.history = [];
@@ -198,7 +204,8 @@ export function applyOverrides(
   return result;
 }
 
-function keepText(ctx: SessionContext, tenant: string, kind: SnapshotKind, sha256: string, text: string): void {
+/** Keeps a text here and, through the outbox, in R2. Inside the caller's transaction. */
+export function keepText(ctx: SessionContext, tenant: string, kind: SnapshotKind, sha256: string, text: string): void {
   // SQLite would change it, and the session could never be restored. Every way in refuses such text before.
   if (!text.isWellFormed()) throw new Error(`the ${kind} text is not well-formed`);
   ctx.store.putText(`${kind}:${sha256}`, text);

@@ -148,14 +148,14 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
     bodySha256,
     bytes,
   };
-  store.append(ts, { type: "request", body: request }, turn.n);
+  const seq = store.append(ts, { type: "request", body: request }, turn.n);
   const taken = store.updateTurn(turn.n, storedFrom("dispatch"), {
     state: "dispatched",
     attempt,
     reason: null,
     input: null,
     userSeq,
-    requests: [...turn.requests, { attempt, call, bodySha256, bytes }],
+    requests: [...turn.requests, { attempt, call, seq, bodySha256, bytes }],
     fingerprint: row.fingerprint,
     promptSha256: row.promptSha256,
   });

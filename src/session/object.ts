@@ -7,7 +7,8 @@ import { bundle } from "#prompts";
 import { fail, ok, type Result } from "../errors.ts";
 import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS, TURN_WATCH_MS } from "../limits.ts";
 import { Snapshots } from "../snapshot/snapshots.ts";
-import { isoTime, type SessionContext, type SessionEnv, sessionRow } from "./context.ts";
+import { changeSession, type SessionChange } from "./change.ts";
+import { isoTime, type Memory, type SessionContext, type SessionEnv, sessionRow } from "./context.ts";
 import { busy, clearSession, type InstructionChange, refreshContract } from "./contract.ts";
 import { type CreateRequest, createSession } from "./create.ts";
 import type { Cursor } from "./cursor.ts";
@@ -27,7 +28,6 @@ import {
   type SessionResource,
   sessionResource,
   type TurnResource,
-  turnResource,
 } from "./resources.ts";
 import { type TurnRow, turnNumber } from "./rows.ts";
 import {
@@ -41,7 +41,16 @@ import {
   watchTurns,
 } from "./run.ts";
 import { Store } from "./store.ts";
-import { viewContext, viewContract, viewMessages, viewPrompts, viewPromptText } from "./views.ts";
+import {
+  viewContext,
+  viewContract,
+  viewMessages,
+  viewPrompts,
+  viewPromptText,
+  viewRequest,
+  viewTurn,
+  viewTurns,
+} from "./views.ts";
 
 /** How a caller wants to hear of a turn. */
 export type Answer =
@@ -55,6 +64,14 @@ export interface TurnAnswer {
   replayed: boolean;
   stream: ReadableStream<Uint8Array> | null;
 }
+
+const EMPTY_MEMORY: Memory = {
+  prompt: null,
+  history: null,
+  driftChecked: false,
+  notAdoptable: null,
+  stalled: false,
+};
 
 export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Bucket }> {
   readonly #ctx: SessionContext;
@@ -70,7 +87,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       snapshots: new Snapshots(env.SNAPSHOTS),
       bundle,
       env,
-      memory: { prompt: null, history: null, driftChecked: false, notAdoptable: null, stalled: false },
+      memory: { ...EMPTY_MEMORY },
       lane: new Lane(() => startNext(this.#ctx)),
       preparing: null,
       live: new Map(),
@@ -116,6 +133,31 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     });
   }
 
+  /** Another model, other metadata: from the next turn on. */
+  async change(change: SessionChange): Promise<Result<SessionResource>> {
+    return this.#opened(() => this.#changing(() => changeSession(this.#ctx, change)));
+  }
+
+  /** Cancels what runs and erases everything the object holds. Snapshots in R2 are shared and stay. */
+  async erase(): Promise<Result<null>> {
+    return this.#opened(async () => {
+      const { live, store, memory } = this.#ctx;
+      const running = [...live.values()];
+      live.clear(); // what still runs writes nothing any more
+      memory.stalled = true; // and if erasing fails, the next call looks after it
+      await this.ctx.storage.deleteAlarm();
+      await this.ctx.storage.deleteAll();
+      store.forget();
+      Object.assign(memory, EMPTY_MEMORY);
+      this.#armed = undefined;
+      for (const turn of running) {
+        turn.abort.abort();
+        turn.update({ state: "cancelled" });
+      }
+      return ok(null);
+    });
+  }
+
   async submit(request: TurnRequest, answer: Answer): Promise<Result<TurnAnswer>> {
     return this.#opened(async () => {
       const admitted = await submitTurn(this.#ctx, request);
@@ -130,11 +172,20 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() => this.#withTurn(id, async (turn) => ok(await this.#answer(turn, answer, false))));
   }
 
+  async turns(before: number, limit: number): Promise<Result<Page<TurnResource>>> {
+    return this.#opened(async () => ok(viewTurns(this.#ctx, before, limit)));
+  }
+
+  /** The exact body of one of a turn's requests. */
+  async request(id: string, attempt: number, call: number): Promise<Result<Uint8Array>> {
+    return this.#opened(() => this.#withTurn(id, (turn) => viewRequest(this.#ctx, turn, attempt, call)));
+  }
+
   async cancel(id: string): Promise<Result<TurnResource>> {
     return this.#opened(() =>
       this.#withTurn(id, async (turn) => {
         const done = cancel(this.#ctx, turn);
-        return done.ok ? ok(this.#turnResource(this.#ctx.store.turn(turn.n)!)) : done;
+        return done.ok ? ok(viewTurn(this.#ctx, this.#ctx.store.turn(turn.n)!)) : done;
       }),
     );
   }
@@ -226,17 +277,11 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   async #answer(turn: TurnRow, answer: Answer, replayed: boolean): Promise<TurnAnswer> {
     const live = follow(this.#ctx, turn);
     if (answer.kind === "stream") {
-      return { turn: this.#turnResource(turn), replayed, stream: eventStream(live, answer.from) };
+      return { turn: viewTurn(this.#ctx, turn), replayed, stream: eventStream(live, answer.from) };
     }
     await live.settle(answer.ms);
     const { state } = live.view; // also the one of an answer that could not be kept
-    return { turn: { ...this.#turnResource(this.#ctx.store.turn(turn.n)!), state }, replayed, stream: null };
-  }
-
-  #turnResource(turn: TurnRow): TurnResource {
-    const state = this.#ctx.live.get(turn.n)?.view.state ?? turn.state;
-    const answer = turn.answerSeq === null ? null : this.#ctx.store.message(turn.answerSeq);
-    return turnResource(sessionRow(this.#ctx), turn, state, answer);
+    return { turn: viewTurn(this.#ctx, this.#ctx.store.turn(turn.n)!, state), replayed, stream: null };
   }
 
   #resource(): SessionResource {

@@ -43,7 +43,7 @@ export interface TurnResource {
   identity: { id: string };
   fingerprint: string | null;
   promptSha256: string | null;
-  requests: { attempt: number; call: number; bodySha256: string; bytes: number }[];
+  requests: { attempt: number; call: number; seq: number; bodySha256: string; bytes: number }[];
   createdAt: string;
   endedAt: string | null;
 }

@@ -63,7 +63,8 @@ export interface TurnRow {
   usage: Usage | null;
   /** HTTP status of the provider's last answer. */
   providerStatus: number | null;
-  requests: { attempt: number; call: number; bodySha256: string; bytes: number }[];
+  /** `seq` is the log's `request` entry. */
+  requests: { attempt: number; call: number; seq: number; bodySha256: string; bytes: number }[];
   fingerprint: string | null;
   promptSha256: string | null;
   createdAt: string;

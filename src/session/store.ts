@@ -46,7 +46,7 @@ export class Store {
     try {
       return this.#db.transaction(work);
     } catch (error) {
-      this.#forget();
+      this.forget();
       throw error;
     }
   }
@@ -187,6 +187,12 @@ export class Store {
     };
   }
 
+  /** An entry that is no message. */
+  entry(seq: number): LogRow | null {
+    const row = this.#db.first("SELECT * FROM entries WHERE seq = ?", seq);
+    return row === null ? null : this.#logRow(row);
+  }
+
   entriesOfType(type: string): LogRow[] {
     return this.#db.all("SELECT * FROM entries WHERE type = ? ORDER BY seq", type).map((row) => this.#logRow(row));
   }
@@ -196,12 +202,15 @@ export class Store {
   /** Messages from `from` on, in order, without those in the gaps, which are not read at all. */
   history(from: number, gaps: readonly SeqRange[]): MessageRow[] {
     const starts = [from, ...gaps.map(([, to]) => to + 1)];
-    const ends = [...gaps.map(([start]) => start), Number.MAX_SAFE_INTEGER];
-    return starts.flatMap((start, index) =>
-      this.#db
-        .all("SELECT * FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq", start, ends[index]!)
-        .map((row) => this.#message(row)),
-    );
+    const ends = [...gaps.map(([start]) => start - 1), Number.MAX_SAFE_INTEGER];
+    return starts.flatMap((start, index) => this.messagesBetween(start, ends[index]!));
+  }
+
+  /** Messages with `from` ≤ seq ≤ `to`, in order. */
+  messagesBetween(from: number, to: number): MessageRow[] {
+    return this.#db
+      .all("SELECT * FROM messages WHERE seq BETWEEN ? AND ? ORDER BY seq", from, to)
+      .map((row) => this.#message(row));
   }
 
   /**
@@ -240,6 +249,19 @@ export class Store {
     if (known !== undefined) return known;
     const row = this.#db.first("SELECT * FROM turns WHERE n = ?", n);
     return row === null ? null : this.#remember(this.#turn(row));
+  }
+
+  /** Turns before `before`, newest first, without their inputs. */
+  turnsBefore(before: number, limit: number): TurnRow[] {
+    const columns = Object.values(TURN_COLUMNS).map(([column]) => (column === "input" ? "'[]' AS input" : column));
+    return this.#db
+      .all(`SELECT ${columns.join(", ")} FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?`, before, limit)
+      .map((row) => this.#turn(row));
+  }
+
+  /** Whether a turn after `n` was ever dispatched. */
+  dispatchedAfter(n: number): boolean {
+    return this.#db.first("SELECT 1 FROM turns WHERE n > ? AND attempt > 0 LIMIT 1", n) !== null;
   }
 
   /** Changes a turn only while it is in one of `states`; says whether it was. */
@@ -293,6 +315,13 @@ export class Store {
   }
 
   // ---- prompts and other long text ----
+
+  /** The prompt that was prepared for a model family in an epoch, if one was: it is used again as it is. */
+  prepared(epoch: number, family: string, level: string): string | null {
+    const sql = "SELECT sha256 FROM prepared WHERE epoch = ? AND family = ? AND level = ?";
+    const row = this.#db.first(sql, epoch, family, level);
+    return row === null ? null : String(row.sha256);
+  }
 
   /** Whether a prepared prompt was ever this session's. */
   hasPrepared(sha256: string): boolean {
@@ -362,8 +391,8 @@ export class Store {
 
   // ---- plumbing ----
 
-  /** What is remembered of the tables may be wrong after a rollback. */
-  #forget(): void {
+  /** What is remembered of the tables is wrong after a rollback, and after all of them were erased. */
+  forget(): void {
     this.#nextSeq = null;
     this.#nextTurn = null;
     this.#due = null;

@@ -3,7 +3,11 @@ import { fail, ok, type Result } from "../errors.ts";
 import { MESSAGE_PAGE_BYTES } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
+import { sha256Hex } from "../prompt/hash.ts";
+import { byteLength } from "../prompt/text.ts";
+import { rebuildRequest } from "../replay/rebuild.ts";
 import { ESTIMATOR, estimateTokens } from "../turn/history.ts";
+import type { TurnState } from "../turn/table.ts";
 import { type SessionContext, sessionRow } from "./context.ts";
 import { contextBudget } from "./dispatch.ts";
 import {
@@ -13,8 +17,11 @@ import {
   messageResource,
   type Page,
   type PromptResource,
+  type TurnResource,
+  turnResource,
 } from "./resources.ts";
 import { loadHistory, restorePrompt, restoreText } from "./restore.ts";
+import { type TurnRow, turnId } from "./rows.ts";
 
 /** Messages of the current conversation after a `seq`. */
 export function viewMessages(ctx: SessionContext, after: number, limit: number): Page<MessageResource> {
@@ -25,6 +32,55 @@ export function viewMessages(ctx: SessionContext, after: number, limit: number):
     return messageResource(row, state) ?? [];
   });
   return { items, next: more ? String(rows.at(-1)!.seq) : null };
+}
+
+/** A turn as the API shows it, in its live state where an attempt is under way. */
+export function viewTurn(ctx: SessionContext, turn: TurnRow, state?: TurnState): TurnResource {
+  const shown = state ?? ctx.live.get(turn.n)?.view.state ?? turn.state;
+  const answer = shown !== "completed" || turn.answerSeq === null ? null : ctx.store.message(turn.answerSeq);
+  return turnResource(sessionRow(ctx), turn, shown, answer);
+}
+
+/** The session's turns, newest first, before the one with number `before` (0 = from the newest). */
+export function viewTurns(ctx: SessionContext, before: number, limit: number): Page<TurnResource> {
+  const rows = ctx.store.turnsBefore(before === 0 ? Number.MAX_SAFE_INTEGER : before, limit + 1);
+  const items: TurnResource[] = [];
+  let bytes = 0;
+  for (const row of rows.slice(0, limit)) {
+    if (bytes > MESSAGE_PAGE_BYTES) break;
+    const item = viewTurn(ctx, row);
+    items.push(item);
+    bytes += byteLength(item.output?.text ?? "");
+  }
+  return { items, next: items.length < rows.length ? String(rows[items.length - 1]!.n) : null };
+}
+
+/**
+ * The exact body of one request, rebuilt from what was recorded and compared with the hash of what was sent. A text it
+ * needs may have to heal; one that is nowhere whole is `prompt_unavailable`.
+ */
+export async function viewRequest(
+  ctx: SessionContext,
+  turn: TurnRow,
+  attempt: number,
+  call: number,
+): Promise<Result<Uint8Array>> {
+  const named = turn.requests.find((request) => request.attempt === attempt && request.call === call);
+  const entry = named === undefined ? null : ctx.store.entry(named.seq);
+  if (entry === null) return fail("not_found", "No such request in this turn.");
+  const request = { ...(JSON.parse(entry.body) as EntryBodies["request"]), turn: turnId(turn.n) };
+  const system = await restoreText(ctx, "prompt", request.promptSha256);
+  if (!system.ok) return system;
+  const messages = request.history.flatMap(([from, to]) =>
+    ctx.store.messagesBetween(from, to).map(({ role, content, turn }) => {
+      return { role, content, turn: turn === null ? undefined : turnId(turn) };
+    }),
+  );
+  const rebuilt = rebuildRequest(request, { system: system.value, tools: null, messages });
+  if (!rebuilt.ok || sha256Hex(rebuilt.body) !== request.bodySha256) {
+    return fail("prompt_unavailable", "The request cannot be rebuilt to the bytes that were sent.");
+  }
+  return ok(rebuilt.body);
 }
 
 export async function viewContract(ctx: SessionContext): Promise<Result<ContractResource>> {

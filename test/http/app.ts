@@ -37,11 +37,13 @@ export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, "content-type": "application/json" };
 }
 
-/** Every route that asks for a scope. `{id}` and `{turn}` need not exist: scopes come first. */
+/** Every route that asks for a scope, once a scope. `{id}` and `{turn}` need not exist: scopes come first. */
 export const ROUTES = [
   ["GET", "/v1/agents", "sessions:read"],
   ["POST", "/v1/sessions", "sessions:write"],
   ["GET", "/v1/sessions/{id}", "sessions:read"],
+  ["PATCH", "/v1/sessions/{id}", "sessions:write"],
+  ["DELETE", "/v1/sessions/{id}", "sessions:write"],
   ["POST", "/v1/sessions/{id}/refresh", "sessions:write"],
   ["POST", "/v1/sessions/{id}/clear", "sessions:write"],
   ["GET", "/v1/sessions/{id}/messages", "sessions:read"],
@@ -51,13 +53,21 @@ export const ROUTES = [
   ["GET", "/v1/sessions/{id}/prompts/{sha256}", "prompts:read"],
   ["GET", "/v1/sessions/{id}/log", "log:read"],
   ["POST", "/v1/sessions/{id}/turns", "sessions:write"],
+  ["GET", "/v1/sessions/{id}/turns", "sessions:read"],
   ["GET", "/v1/sessions/{id}/turns/{turn}", "sessions:read"],
   ["GET", "/v1/sessions/{id}/turns/{turn}/stream", "sessions:read"],
   ["POST", "/v1/sessions/{id}/turns/{turn}/cancel", "sessions:write"],
+  ["GET", "/v1/sessions/{id}/turns/{turn}/requests/{attempt}/{call}", "prompts:read"],
+  ["GET", "/v1/sessions/{id}/turns/{turn}/requests/{attempt}/{call}", "log:read"],
 ] as const;
 
 /** A route's path with its parameters filled in. */
 export function fill(path: string, values: { id?: string; turn?: string; sha256?: string } = {}): string {
   const { id = "nobody", turn = "turn_1", sha256 = "0".repeat(64) } = values;
-  return path.replace("{id}", id).replace("{turn}", turn).replace("{sha256}", sha256);
+  return path
+    .replace("{id}", id)
+    .replace("{turn}", turn)
+    .replace("{sha256}", sha256)
+    .replace("{attempt}", "1")
+    .replace("{call}", "1");
 }

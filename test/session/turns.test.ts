@@ -92,7 +92,7 @@ describe("answers", () => {
     const [request] = await provider.requests({ model: wireModel() });
     const digest = await crypto.subtle.digest("SHA-256", request!.body as Uint8Array<ArrayBuffer>);
     expect(turn.requests).toEqual([
-      { attempt: 1, call: 1, bytes: request!.body.byteLength, bodySha256: Buffer.from(digest).toString("hex") },
+      { attempt: 1, call: 1, seq: 8, bytes: request!.body.byteLength, bodySha256: Buffer.from(digest).toString("hex") },
     ]);
   });
 
@@ -107,6 +107,38 @@ describe("answers", () => {
       expect((await messages(id)).map(({ role }) => role)).toEqual(["assistant"]);
     },
   );
+});
+
+describe("a session's turns", () => {
+  it("are listed newest first, page by page", async () => {
+    const { id } = await createSession();
+    for (const text of ["one", "two", "three"]) await say(id, text);
+    const list = (query: string) =>
+      call<{ items: TurnResource[]; next: string | null }>("GET", `/v1/sessions/${id}/turns${query}`);
+    const first = (await list("?limit=2")).json;
+    expect(first.items.map((turn) => turn.id)).toEqual(["turn_3", "turn_2"]);
+    const rest = (await list(`?limit=2&after=${first.next}`)).json;
+    expect(rest.items.map((turn) => turn.id)).toEqual(["turn_1"]);
+    expect(rest.next).toBeNull();
+    expect(rest.items[0]).toEqual(await getTurn(id, "turn_1"));
+  });
+
+  it("give the exact body of each request, rebuilt, also after the history moved on", async () => {
+    const { id } = await createSession();
+    await say(id, "one", { temporary: [{ text: "for now" }] });
+    await provider.script({ kind: "cut", after: "x", match: { model: wireModel() } });
+    await say(id, "two");
+    await call("POST", `/v1/sessions/${id}/refresh`, { project: { name: "p", rules: "More rules." } });
+    await say(id, "three");
+    const received = await provider.requests({ model: wireModel() });
+    for (const [index, request] of received.entries()) {
+      const reply = await call("GET", `/v1/sessions/${id}/turns/turn_${index + 1}/requests/1/1`);
+      expect(reply.text).toBe(new TextDecoder().decode(request.body));
+    }
+    for (const path of ["1/2", "2/1", "0/0"]) {
+      expect((await call("GET", `/v1/sessions/${id}/turns/turn_1/requests/${path}`)).status).toBe(404);
+    }
+  });
 });
 
 describe("temporary instructions", () => {

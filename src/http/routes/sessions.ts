@@ -10,6 +10,7 @@ import {
   EmptyBody,
   Messages,
   PageQuery,
+  PatchSessionBody,
   Prompts,
   RefreshBody,
   Session,
@@ -34,6 +35,24 @@ const getSession = createRoute({
   middleware: requireScopes("sessions:read"),
   request: { params },
   responses: { 200: json("The session", Session), ...problems },
+});
+
+const patchSession = createRoute({
+  method: "patch",
+  path: "/v1/sessions/{id}",
+  summary: "Change the model or the metadata, from the next turn on",
+  middleware: requireScopes("sessions:write"),
+  request: { params, ...body(PatchSessionBody) },
+  responses: { 200: json("The session", Session), ...problems },
+});
+
+const deleteSession = createRoute({
+  method: "delete",
+  path: "/v1/sessions/{id}",
+  summary: "Cancel what runs and erase the session",
+  middleware: requireScopes("sessions:write"),
+  request: { params },
+  responses: { 204: { description: "Erased" }, ...problems },
 });
 
 const refreshSession = createRoute({
@@ -119,6 +138,11 @@ export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
     return made.created ? c.json(made.session, 201, { location: `/v1/sessions/${id}` }) : c.json(made.session, 200);
   });
   app.openapi(getSession, async (c) => c.json(unwrap(await sessionStub(c).get()), 200));
+  app.openapi(patchSession, async (c) => c.json(unwrap(await sessionStub(c).change(c.req.valid("json"))), 200));
+  app.openapi(deleteSession, async (c) => {
+    unwrap(await sessionStub(c).erase());
+    return c.body(null, 204);
+  });
   app.openapi(refreshSession, async (c) => c.json(unwrap(await sessionStub(c).refresh(c.req.valid("json"))), 200));
   app.openapi(clearSession, async (c) => c.json(unwrap(await sessionStub(c).clear()), 200));
   app.openapi(listMessages, async (c) => {

@@ -10,7 +10,7 @@ import { isSettled } from "../../turn/table.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { Problem, unwrap } from "../problem.ts";
-import { CreateTurnBody, EmptyBody, Turn } from "../schemas.ts";
+import { CreateTurnBody, EmptyBody, PageQuery, Turn, Turns } from "../schemas.ts";
 import { body, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
@@ -48,6 +48,27 @@ const getTurn = createRoute({
   responses: { 200: json("The turn", Turn), ...problems },
 });
 
+const listTurns = createRoute({
+  method: "get",
+  path: "/v1/sessions/{id}/turns",
+  summary: "The session's turns, newest first",
+  middleware: requireScopes("sessions:read"),
+  request: { params, query: PageQuery },
+  responses: { 200: json("A page of turns", Turns), ...problems },
+});
+
+const getRequest = createRoute({
+  method: "get",
+  path: "/v1/sessions/{id}/turns/{turn}/requests/{attempt}/{call}",
+  summary: "The exact body of one provider request, rebuilt and checked against its hash",
+  middleware: requireScopes("prompts:read", "log:read"),
+  request: { params: turnParams.extend({ attempt: z.string(), call: z.string() }) },
+  responses: {
+    200: { description: "The bytes", content: { "application/json": { schema: z.unknown() } } },
+    ...problems,
+  },
+});
+
 const streamTurn = createRoute({
   method: "get",
   path: "/v1/sessions/{id}/turns/{turn}/stream",
@@ -83,6 +104,15 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
     const { turn } = c.req.valid("param");
     const done = unwrap(await sessionStub(c).turn(turn, { kind: "wait", ms: prefers(c).waitMs }));
     return c.json(done.turn, 200);
+  });
+  app.openapi(listTurns, async (c) => {
+    const { after, limit } = c.req.valid("query");
+    return c.json(unwrap(await sessionStub(c).turns(after, limit)), 200);
+  });
+  app.openapi(getRequest, async (c) => {
+    const { turn, attempt, call } = c.req.valid("param");
+    const bytes = unwrap(await sessionStub(c).request(turn, Number(attempt), Number(call)));
+    return untyped(c.body(new Uint8Array(bytes), 200, { "content-type": "application/json" }));
   });
   app.openapi(streamTurn, async (c) => {
     const { turn } = c.req.valid("param");

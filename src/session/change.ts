@@ -1,0 +1,46 @@
+/** Changes a session's owner may make at any time: they apply from the next turn on. */
+import { fail, ok, type Result } from "../errors.ts";
+import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
+import { familyOf, preparePrompt } from "../prompt/prepare.ts";
+import { findProvider } from "../runtime/providers.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { keepText } from "./contract.ts";
+import { restoreText } from "./restore.ts";
+import type { SessionRow } from "./rows.ts";
+
+export interface SessionChange {
+  model?: string | undefined;
+  metadata?: object | undefined;
+}
+
+/** At a boundary between turns. Another model family gets its own prompt from the frozen contract, once an epoch. */
+export async function changeSession(ctx: SessionContext, { model, metadata }: SessionChange): Promise<Result<void>> {
+  const change: Partial<SessionRow> = metadata === undefined ? {} : { metadata: { ...metadata } };
+  if (model === undefined) return write(ctx, change, null);
+  const provider = findProvider(model, ctx.env);
+  if (!provider.ok) return provider;
+  const { epoch, level, fingerprint } = sessionRow(ctx);
+  const family = familyOf(model, Object.keys(ctx.bundle.models));
+  const prepared = ctx.store.prepared(epoch, family, level);
+  if (prepared !== null) return write(ctx, { ...change, model, family, promptSha256: prepared }, null);
+
+  const text = await restoreText(ctx, "contract", fingerprintHex(fingerprint));
+  if (!text.ok) return text;
+  const contract = parseContractText(text.value);
+  if (contract === null) return fail("prompt_unavailable", "The stored contract cannot be read.");
+  const fresh = preparePrompt(contract, ctx.bundle.models[family] ?? "");
+  return write(ctx, { ...change, model, family, promptSha256: fresh.sha256 }, fresh.text);
+}
+
+function write(ctx: SessionContext, change: Partial<SessionRow>, prompt: string | null): Result<void> {
+  const { tenant, epoch, level } = sessionRow(ctx);
+  ctx.store.transaction(() => {
+    if (prompt !== null) {
+      keepText(ctx, tenant, "prompt", change.promptSha256!, prompt);
+      ctx.store.insertPrepared(epoch, change.family!, level, change.promptSha256!);
+    }
+    ctx.store.updateSession({ ...change, updatedAt: isoTime(ctx) });
+  });
+  if (change.promptSha256 !== undefined) ctx.memory.prompt = null;
+  return ok(undefined);
+}
