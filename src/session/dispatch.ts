@@ -49,14 +49,14 @@ export function planCall(ctx: SessionContext, turn: TurnRow): Result<PlannedCall
   const system = loadPrompt(ctx);
   if (system === null) throw new Error("a call is planned before its prompt is restored");
 
-  const opens = row.openingTurn === null;
-  const content = userContent(ctx, row, turn, opens);
+  const { content, opens } = userContent(ctx, row, turn);
   const temporary = turn.temporary.filter(({ expiresAt }) => expiresAt === null || Date.parse(expiresAt) > ctx.now());
   const temporaryTexts = temporary.map(({ text }) => text);
   const fixed = [system, ...temporaryTexts].reduce((sum, text) => sum + estimateTokens(text), messageTokens(content));
   // An input that takes the whole budget is still sent: the estimate is too rough to refuse it.
   const budget = Math.max(0, contextBudget(ctx, row) - fixed);
-  const loaded = loadHistory(ctx);
+  // A retried turn's own messages are no history of it.
+  const loaded = turn.userSeq === null ? loadHistory(ctx) : loadHistory(ctx).filter((item) => item.turn !== turn.n);
   const history = selectHistory(loaded, budget);
   const agent = findAgent(ctx, row.agent);
   const params = cacheKeyParams(provider, agent?.config.cacheKey ?? "auto", row.fingerprint, row.name);
@@ -79,7 +79,15 @@ export function contextBudget(ctx: SessionContext, row: SessionRow): number {
   return findAgent(ctx, row.agent)?.config.history.tokens ?? DEFAULT_HISTORY_TOKENS;
 }
 
-function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow, opens: boolean): TextBlock[] {
+/** The turn's user message: compiled for its first attempt, and the very same one for every later one. */
+function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<PlannedCall, "content" | "opens"> {
+  if (turn.userSeq !== null) {
+    const content = ctx.store
+      .message(turn.userSeq)!
+      .content.filter((block) => "text" in block && block.type !== "tool_result");
+    return { content, opens: content.some((block) => block.type === "reference") };
+  }
+  const opens = row.openingTurn === null;
   const { identity, level } = row;
   const context = turnContext({
     bundle: ctx.bundle,
@@ -92,7 +100,7 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow, opens:
     // Only templates of event and opening texts look at it: a plain message needs no read.
     inputs: opens || turn.event !== "message" ? storedInputs(ctx) : { project: null },
   });
-  return opens ? context.fresh : context.resume;
+  return { content: opens ? context.fresh : context.resume, opens };
 }
 
 /**
@@ -121,7 +129,7 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
     const text = `${plan.expired} temporary instruction(s) of ${turnId(turn.n)} had expired and were not sent.`;
     store.append(ts, { type: "notice", body: { code: "temporary_expired", text } }, turn.n);
   }
-  const userSeq = store.appendMessage(ts, turn.n, "user", plan.content);
+  const userSeq = turn.userSeq ?? store.appendMessage(ts, turn.n, "user", plan.content);
   store.dropInput(turn);
   if (row.loggedPrompt !== row.promptSha256) {
     const { promptSha256: sha256, model, family, level, epoch } = row;

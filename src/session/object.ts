@@ -29,6 +29,7 @@ import {
   sessionResource,
   type TurnResource,
 } from "./resources.ts";
+import { abandonTurn, retryTurn } from "./retry.ts";
 import { type TurnRow, turnNumber } from "./rows.ts";
 import {
   cancel,
@@ -179,6 +180,25 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   /** The exact body of one of a turn's requests. */
   async request(id: string, attempt: number, call: number): Promise<Result<Uint8Array>> {
     return this.#opened(() => this.#withTurn(id, (turn) => viewRequest(this.#ctx, turn, attempt, call)));
+  }
+
+  /** Another attempt, answered like a submitted turn. */
+  async retry(id: string, answer: Answer): Promise<Result<TurnAnswer>> {
+    return this.#opened(() =>
+      this.#withTurn(id, async (turn) => {
+        const done = retryTurn(this.#ctx, turn);
+        return done.ok ? ok(await this.#answer(this.#ctx.store.turn(turn.n)!, answer, false)) : done;
+      }),
+    );
+  }
+
+  async abandon(id: string): Promise<Result<TurnResource>> {
+    return this.#opened(() =>
+      this.#withTurn(id, async (turn) => {
+        const done = abandonTurn(this.#ctx, turn);
+        return done.ok ? ok(viewTurn(this.#ctx, this.#ctx.store.turn(turn.n)!)) : done;
+      }),
+    );
   }
 
   async cancel(id: string): Promise<Result<TurnResource>> {

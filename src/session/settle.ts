@@ -45,10 +45,12 @@ export function failUnsent(ctx: SessionContext, live: LiveTurn, reason: ErrorCod
 /** The caller wants no answer any more. What was said so far stays in the history, with a marker. */
 export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
   end(ctx, live, "cancel", null, (turn) => {
-    if (turn.state === "queued") return NOTHING;
+    if (turn.userSeq === null) return NOTHING; // never sent
     const said = live.said.length === 0 ? [] : [writeAnswer(ctx, live, false)];
     const marker = writeMarker(ctx, turn.n, "cancelled");
-    writeResponse(ctx, turn, { finish: null, usage: null, status: null, error: "cancelled by the caller" });
+    if (turn.state !== "queued") {
+      writeResponse(ctx, turn, { finish: null, usage: null, status: null, error: "cancelled by the caller" });
+    }
     return { ...NOTHING, messages: [...said, marker], answerSeq: said[0]?.seq ?? null };
   });
   live.abort.abort();
@@ -88,11 +90,11 @@ function end(
     const attempt = Math.max(1, turn.attempt);
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
     const row = sessionRow(ctx);
-    const history = inHistory ? null : historyWithout(ctx, row, turn, answerSeq);
+    const history = inHistory ? null : historyWithout(ctx, row, turn);
     store.updateSession({ ...sessionAfter(row, live, turn, state, endedAt), ...history });
     // The watch stays for a turn that runs while one behind it is cancelled.
-    const sent = turn.state !== "queued";
-    if (sent && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
+    const ran = turn.state !== "queued";
+    if (ran && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
     return { ending, cutTakenBack: history !== null && history.historyFrom !== row.historyFrom };
   });
   const { history } = ctx.memory;
@@ -111,7 +113,7 @@ function sessionAfter(
   state: keyof typeof OUTCOMES,
   now: string,
 ): Partial<SessionRow> {
-  const sent = turn.state !== "queued";
+  const sent = turn.userSeq !== null;
   // A turn cancelled in the queue may have running or waiting ones before it.
   const firstInLine = live.view.state !== "queued" || turn.n === row.endedThrough + 1;
   return {
@@ -124,16 +126,15 @@ function sessionAfter(
   };
 }
 
-/** The history after a turn that failed: without what was said in it, and without the cut that its size had made. */
-function historyWithout(
+/** The history without a turn: without what was said in it, and without the cut that its size had made. */
+export function historyWithout(
   ctx: SessionContext,
   row: SessionRow,
   { n, userSeq }: TurnRow,
-  answerSeq: number | null,
 ): Pick<SessionRow, "historyFrom" | "gaps" | "cut"> {
   const cut = row.cut?.turn === n ? row.cut : null;
   if (cut !== null) {
-    const text = `${turnId(n)} failed, so the messages it had pushed out are sent again.`;
+    const text = `The messages that ${turnId(n)} had pushed out of the history are sent again.`;
     notice(ctx, "history_restored", text, n);
   }
   const historyFrom = cut?.from ?? row.historyFrom;
@@ -142,8 +143,8 @@ function historyWithout(
   // Where the history is not in hand, or was cut, nothing is known to lie between: the gap stands alone.
   const { history } = ctx.memory;
   const known = history !== null && cut === null;
-  const lastVisible = known ? (history.findLast((item) => item.turn !== n)?.seq ?? 0) : userSeq;
-  return { historyFrom, gaps: addGap(gaps, [userSeq, answerSeq ?? userSeq], lastVisible), cut: null };
+  const lastVisible = known ? (history.findLast((item) => item.seq < userSeq)?.seq ?? 0) : userSeq;
+  return { historyFrom, gaps: addGap(gaps, [userSeq, ctx.store.lastMessageOf(n, userSeq)], lastVisible), cut: null };
 }
 
 /** The model's words, whole or as far as they came. */

@@ -80,8 +80,26 @@ export function seqRanges(chosen: readonly Pick<HistoryItem, "seq">[], gaps: rea
   return ranges;
 }
 
-/** Takes a range of messages out of the history; it grows the last gap when nothing visible lies between them. */
+/**
+ * Takes a range of messages out of the history. Gaps inside it vanish in it; one before it takes it in when nothing
+ * visible lies between them (`lastVisible` is the last visible message before the range).
+ */
 export function addGap(gaps: readonly SeqRange[], [from, to]: SeqRange, lastVisible: number): SeqRange[] {
-  const last = gaps.at(-1);
-  return last !== undefined && lastVisible < last[0] ? [...gaps.slice(0, -1), [last[0], to]] : [...gaps, [from, to]];
+  const before = gaps.filter((gap) => gap[0] < from);
+  const after = gaps.filter((gap) => gap[0] > to);
+  const last = before.at(-1);
+  const joined: SeqRange[] = last !== undefined && lastVisible < last[0] ? [[last[0], to]] : [[from, to]];
+  return [...(joined[0]![0] < from ? before.slice(0, -1) : before), ...joined, ...after];
+}
+
+/** Takes one message in again: what lies around it in its gap stays out. */
+export function splitGap(gaps: readonly SeqRange[], seq: number): SeqRange[] {
+  return gaps.flatMap(([from, to]): SeqRange[] => {
+    if (seq < from || to < seq) return [[from, to]];
+    const around: SeqRange[] = [
+      [from, seq - 1],
+      [seq + 1, to],
+    ];
+    return around.filter(([first, last]) => first <= last);
+  });
 }

@@ -57,6 +57,8 @@ export const ROUTES = [
   ["GET", "/v1/sessions/{id}/turns/{turn}", "sessions:read"],
   ["GET", "/v1/sessions/{id}/turns/{turn}/stream", "sessions:read"],
   ["POST", "/v1/sessions/{id}/turns/{turn}/cancel", "sessions:write"],
+  ["POST", "/v1/sessions/{id}/turns/{turn}/retry", "sessions:write"],
+  ["POST", "/v1/sessions/{id}/turns/{turn}/abandon", "sessions:write"],
   ["GET", "/v1/sessions/{id}/turns/{turn}/requests/{attempt}/{call}", "prompts:read"],
   ["GET", "/v1/sessions/{id}/turns/{turn}/requests/{attempt}/{call}", "log:read"],
 ] as const;

@@ -1,4 +1,4 @@
-/** Turns: submit, look, follow, cancel. */
+/** Turns: submit, look, follow, cancel, try again. */
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { ERRORS, type ErrorCode } from "../../errors.ts";
@@ -79,6 +79,25 @@ const streamTurn = createRoute({
   responses: { 200: { description: "Server-sent events", content: eventStream }, ...problems },
 });
 
+const retryTurn = createRoute({
+  method: "post",
+  path: "/v1/sessions/{id}/turns/{turn}/retry",
+  summary: "Try a failed or unknown turn again; answered like the POST of a turn",
+  middleware: requireScopes("sessions:write"),
+  parameters: [preferHeader],
+  request: { params: turnParams, query: streamQuery, ...body(EmptyBody) },
+  responses: { 200: ended, 202: json("It goes on", Turn), ...problems },
+});
+
+const abandonTurn = createRoute({
+  method: "post",
+  path: "/v1/sessions/{id}/turns/{turn}/abandon",
+  summary: "Give up on a turn whose outcome is not known",
+  middleware: requireScopes("sessions:write"),
+  request: { params: turnParams, ...body(EmptyBody) },
+  responses: { 200: json("The turn", Turn), ...problems },
+});
+
 const cancelTurn = createRoute({
   method: "post",
   path: "/v1/sessions/{id}/turns/{turn}/cancel",
@@ -93,12 +112,17 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
     const { input = [], ...request } = c.req.valid("json");
     const key = idempotencyKey(c);
     const bodySha256 = sha256Hex(c.get("rawBody"));
-    const answer: Answer = wantsStream(c)
-      ? { kind: "stream", from: cursor(c, c.req.valid("query").after) }
-      : { kind: "wait", ms: prefers(c).respondAsync ? 0 : MAX_WAIT_MS };
+    const answer = wantedAnswer(c, c.req.valid("query").after);
     const done = unwrap(await sessionStub(c).submit({ ...request, input, key, bodySha256 }, answer));
     if (done.replayed) c.header("idempotency-replayed", "true");
-    return untyped(done.stream === null ? turnResponse(c, done) : streamResponse(c, done.stream));
+    return untyped(turnAnswer(c, done));
+  });
+  app.openapi(retryTurn, async (c) => {
+    const answer = wantedAnswer(c, c.req.valid("query").after);
+    return untyped(turnAnswer(c, unwrap(await sessionStub(c).retry(c.req.valid("param").turn, answer))));
+  });
+  app.openapi(abandonTurn, async (c) => {
+    return c.json(unwrap(await sessionStub(c).abandon(c.req.valid("param").turn)), 200);
   });
   app.openapi(getTurn, async (c) => {
     const { turn } = c.req.valid("param");
@@ -124,6 +148,16 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
     const { turn } = c.req.valid("param");
     return c.json(unwrap(await sessionStub(c).cancel(turn)), 200);
   });
+}
+
+/** How a POST wants to hear of its turn: as a stream, at once, or when it has ended. */
+function wantedAnswer(c: Context<AppEnv>, after: string | undefined): Answer {
+  if (wantsStream(c)) return { kind: "stream", from: cursor(c, after) };
+  return { kind: "wait", ms: prefers(c).respondAsync ? 0 : MAX_WAIT_MS };
+}
+
+function turnAnswer(c: Context<AppEnv>, answer: TurnAnswer): Response {
+  return answer.stream === null ? turnResponse(c, answer) : streamResponse(c, answer.stream);
 }
 
 /** A turn after POST waited for it: its resource, or the problem it ended with. */

@@ -1,0 +1,89 @@
+/** What a caller may still do about a turn that has ended: try it again, or give up on an unknown outcome. */
+import { fail, ok, type Result } from "../errors.ts";
+import { TURN_WATCH_MS } from "../limits.ts";
+import { splitGap } from "../turn/history.ts";
+import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { schedule } from "./due.ts";
+import { type TurnRow, turnId } from "./rows.ts";
+import { historyWithout } from "./settle.ts";
+
+/** Why an abandoned turn has failed; it is final. */
+const ABANDONED = "abandoned";
+
+/**
+ * Another attempt of the same input, with the same user entry. Refused once a later turn was sent: its request would no
+ * longer stand where the conversation was.
+ */
+export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
+  if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
+  if (ctx.store.dispatchedAfter(turn.n)) {
+    return fail("wrong_state", "A later turn was sent already, so this one can no longer be tried again.");
+  }
+  const { store } = ctx;
+  const row = sessionRow(ctx);
+  const now = isoTime(ctx);
+  store.transaction(() => {
+    const change = {
+      state: TURN_TABLE.retry.to,
+      reason: null,
+      answerSeq: null,
+      usage: null,
+      providerStatus: null,
+      endedAt: null,
+    };
+    if (!store.updateTurn(turn.n, storedFrom("retry"), change))
+      throw new Error(`${turnId(turn.n)} was changed meanwhile`);
+    const attempt = turn.attempt + 1;
+    store.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
+    // Of the earlier attempt only the input counts from here on.
+    const history = historyWithout(ctx, row, turn);
+    const gaps = turn.userSeq === null ? history.gaps : splitGap(history.gaps, turn.userSeq);
+    store.updateSession({
+      ...history,
+      gaps,
+      messageCount: row.messageCount - countedIn(turn),
+      endedThrough: Math.min(row.endedThrough, turn.n - 1),
+      updatedAt: now,
+    });
+    schedule(ctx, "turns", ctx.now() + TURN_WATCH_MS);
+  });
+  ctx.memory.history = null;
+  ctx.arm();
+  ctx.lane.advance();
+  return ok(undefined);
+}
+
+/** The caller no longer waits for an unknown outcome: the turn has failed, and nothing of it is history. */
+export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
+  if (next(turn.state, "abandon") === null) return wrongState(turn, "abandoned");
+  const { store } = ctx;
+  const row = sessionRow(ctx);
+  const now = isoTime(ctx);
+  const state = TURN_TABLE.abandon.to;
+  store.transaction(() => {
+    const change = { state, reason: ABANDONED, endedAt: now };
+    if (!store.updateTurn(turn.n, storedFrom("abandon"), change))
+      throw new Error(`${turnId(turn.n)} was changed meanwhile`);
+    const { event, attempt } = turn;
+    store.append(now, { type: "turn", body: { state, event, attempt, reason: ABANDONED } }, turn.n);
+    store.updateSession({
+      ...historyWithout(ctx, row, turn),
+      messageCount: row.messageCount - countedIn(turn),
+      lastState: store.dispatchedAfter(turn.n) ? row.lastState : state,
+      openingTurn: row.openingTurn === turn.n ? null : row.openingTurn,
+      updatedAt: now,
+    });
+  });
+  ctx.memory.history = null;
+  return ok(undefined);
+}
+
+function countedIn({ state, userSeq }: TurnRow): number {
+  return userSeq !== null && isSettled(state) ? OUTCOMES[state].counted : 0;
+}
+
+function wrongState(turn: { state: TurnState; reason: string | null }, what: string) {
+  const why = turn.reason === null ? turn.state : `${turn.state} (${turn.reason})`;
+  return fail("wrong_state", `The turn is ${why}; it cannot be ${what}.`);
+}
