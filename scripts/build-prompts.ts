@@ -18,6 +18,9 @@ Checks a prompts folder and writes it as a TypeScript module.
   --out FILE     the module to write  (default: .build/prompts.ts, beside package.json)
   --help         this text
 
+With SELFSAME_KEEP_LAST_BUILD=1 (npm start and npm run dev set it, once they run) a folder with problems leaves the last
+good module in use, says so, and exits with 0: a failed build would make every request of a running service wait.
+
 Exit status: 0 built or unchanged, 1 the folder has problems or the module cannot be written, 2 wrong use.`;
 
 process.exitCode = main(process.argv.slice(2));
@@ -46,7 +49,9 @@ function build(dir: string, label: string, out: string): number {
     console.error(format(label, { ...warning, message: `warning: ${warning.message}` }));
   if (!read.ok) {
     for (const problem of read.problems) console.error(format(label, problem));
-    return 1;
+    if (process.env.SELFSAME_KEEP_LAST_BUILD !== "1" || readIfThere(out) === null) return 1;
+    console.error("The service goes on with the prompts it has; mend the file and they are built again.");
+    return 0;
   }
   const shown = relative(process.cwd(), out) || out;
   try {

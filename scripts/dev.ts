@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { endGroup, groupRuns, killGroup, ownGroup } from "./lib/processes.ts";
 import { signingKeyFile } from "./lib/signing-key.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
-import { ROOT, spawnWrangler, wranglerEnv } from "./lib/wrangler.ts";
+import { promptFaults, ROOT, spawnWrangler, wranglerEnv } from "./lib/wrangler.ts";
 
 const HELP = `Usage: npm run dev -- [OPTIONS]
 
@@ -26,6 +26,11 @@ async function main(args: string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) {
     console.log(HELP);
     return 0;
+  }
+  const faults = promptFaults(ROOT);
+  if (faults !== null) {
+    console.error(faults.join("\n"));
+    return 1;
   }
   const child = spawnWrangler(wranglerArgs(args), { cwd: ROOT, stdio: "inherit", env: wranglerEnv(process.env) });
   const group = ownGroup(child);

@@ -11,7 +11,7 @@ export type TurnEvent =
   /** The cursor was too old: this replaces the text so far. */
   | { type: "resync"; text: string }
   | { type: "message"; text: string }
-  | { type: "end"; state: string; reason: string | null }
+  | { type: "end"; state: string; reason: string | null; providerStatus: number | null }
   /** Made by this client: the connection broke, and it tries again. */
   | { type: "reconnecting"; attempt: number };
 
@@ -52,8 +52,12 @@ export function readTurnEvent(message: EventSourceMessage): TurnEvent | null {
     case "message":
       return { type: "message", text: text(data.text) };
     case "end":
-      return { type: "end", state: text(data.state), reason: textOrNull(data.reason) };
+      return { type: "end", state: text(data.state), reason: textOrNull(data.reason), providerStatus: statusOf(data) };
     default:
       return null;
   }
+}
+
+function statusOf({ providerStatus }: Record<string, unknown>): number | null {
+  return typeof providerStatus === "number" ? providerStatus : null;
 }

@@ -69,12 +69,12 @@ function inWords(reason: string | null): string {
 }
 
 /** The closing line of a turn that did not complete; `null` for one that did. */
-export function endLine(end: { state: string; reason: string | null }): string | null {
+export function endLine(end: { state: string; reason: string | null; providerStatus?: number | null }): string | null {
   switch (end.state) {
     case "completed":
       return null;
     case "failed":
-      return `The turn failed.${inWords(end.reason)}`;
+      return `The turn failed.${inWords(end.reason)}${(end.providerStatus ?? 0) >= 300 ? ` It answered ${end.providerStatus}.` : ""}`;
     case "cancelled":
       return `The turn was cancelled.${inWords(end.reason)}`;
     case "unknown":

@@ -1,5 +1,5 @@
 /** How `wrangler dev` is run here: on this machine only, offline, without questions. */
-import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { createServer, type Server } from "node:net";
 import { delimiter, dirname, join, resolve } from "node:path";
 
@@ -10,7 +10,8 @@ export const DEFAULT_PORT = 8787;
 
 /**
  * Keeps wrangler to itself: no telemetry, no look-up of request metadata, no question, and no banner, whose price is
- * the look for a newer version. The build step calls `node`, which must be the one that runs this.
+ * the look for a newer version. The build step calls `node`, which must be the one that runs this, and keeps the last good
+ * prompts (`promptFaults` has looked at those of the start).
  */
 export function wranglerEnv(base: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return {
@@ -20,7 +21,17 @@ export function wranglerEnv(base: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     WRANGLER_SEND_METRICS: "false",
     WRANGLER_HIDE_BANNER: "true",
     WRANGLER_NO_SKILLS_UPDATE_PROMPTS: "true",
+    SELFSAME_KEEP_LAST_BUILD: "1",
   };
+}
+
+/** Builds the prompts of the project at `root` before anything starts. What is wrong with them, or `null`. */
+export function promptFaults(root: string): string[] | null {
+  const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts/build-prompts.ts")], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  return status === 0 ? null : stderr.trimEnd().split("\n");
 }
 
 /**

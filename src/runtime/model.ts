@@ -40,7 +40,7 @@ export async function callModel(provider: Provider, body: Uint8Array, options: C
   const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({
     ...seen,
     failure,
-    error,
+    error: provider.remark === null || failure === "incomplete" ? error : `${error} (${provider.remark})`,
   });
   try {
     const response = await provider.fetch(provider.url, {
@@ -58,7 +58,8 @@ export async function callModel(provider: Provider, body: Uint8Array, options: C
   } catch (error) {
     if (deadline.expired !== null) return failed("provider_timeout", deadline.expired);
     const message = error instanceof Error ? error.message : String(error);
-    return failed(seen.status === null ? "provider_unavailable" : "incomplete", message);
+    if (seen.status !== null) return failed("incomplete", message);
+    return failed("provider_unavailable", `${new URL(provider.url).host} cannot be reached: ${message}`);
   } finally {
     deadline.stop();
   }

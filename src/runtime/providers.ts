@@ -29,6 +29,8 @@ export interface Provider {
   model: string;
   url: string;
   headers: Record<string, string>;
+  /** What an operator may have forgotten, said in the log with every refusal; `null` = nothing. */
+  remark: string | null;
   /** Whether `prompt_cache_key` goes along under the agent's policy `auto`: to OpenAI's own host only. */
   takesCacheKey: boolean;
   fetch(url: string, init: ProviderInit): Promise<Response>;
@@ -63,6 +65,7 @@ function openai(model: string, env: ProviderEnv): Result<Provider> {
     model,
     url: `${base}/chat/completions`,
     headers: env.OPENAI_API_KEY === undefined ? {} : { authorization: `Bearer ${env.OPENAI_API_KEY}` },
+    remark: env.OPENAI_API_KEY === undefined ? "OPENAI_API_KEY is not set" : null,
     takesCacheKey: new URL(base).hostname === "api.openai.com",
     // A redirect would carry the key to another host.
     fetch: (url, init) => fetch(url, { ...init, redirect: "manual" }),
@@ -75,6 +78,7 @@ function demo(): Provider {
     model: "echo",
     url: "demo:",
     headers: {},
+    remark: null,
     takesCacheKey: false,
     fetch: (url, init) => demoFetch(url, init),
   };

@@ -18,6 +18,8 @@ export interface TurnView {
   /** Id of the stored answer, once there is one. */
   message: string | null;
   usage: Usage | null;
+  /** HTTP status of the provider's last answer. */
+  providerStatus: number | null;
 }
 
 export class LiveTurn {
@@ -140,7 +142,8 @@ async function* readEvents(
     }
   }
   if (view.state === "completed") yield event("message", { id: view.message, text: live.said.whole() });
-  yield event("end", { state: view.state, reason: view.reason, usage: view.usage });
+  const { state: last, reason, usage, providerStatus } = view;
+  yield event("end", { state: last, reason, usage, ...(last === "failed" ? { providerStatus } : {}) });
 }
 
 /** Where in this attempt's text a cursor continues. One beyond what there is counts as the end. */

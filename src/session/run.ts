@@ -226,12 +226,17 @@ export function cancel(ctx: SessionContext, turn: TurnRow): Result<void> {
 
 /** The turn as it is watched: the live one, or what storage says of it. Waiting turns become live by being watched. */
 export function follow(ctx: SessionContext, turn: TurnRow): LiveTurn {
-  const { n, state, attempt, reason, usage, answerSeq } = turn;
+  const { n, state, attempt, reason, usage, providerStatus, answerSeq } = turn;
   const known = ctx.live.get(n);
   if (known !== undefined) return known;
   const answer = answerSeq === null ? null : ctx.store.message(answerSeq);
   const live = new LiveTurn({
-    ...{ n, state, reason, usage, attempt: Math.max(1, attempt) },
+    n,
+    state,
+    reason,
+    usage,
+    providerStatus,
+    attempt: Math.max(1, attempt),
     text: answer === null ? "" : messageText(answer),
     message: answerSeq === null ? null : messageId(answerSeq),
   });

@@ -103,7 +103,7 @@ function end(
   ctx.live.delete(n);
   ctx.arm();
   const message = ending.answerSeq === null ? null : messageId(ending.answerSeq);
-  live.update({ state, reason, message, usage: ending.usage });
+  live.update({ state, reason, message, usage: ending.usage, providerStatus: ending.providerStatus });
 }
 
 function sessionAfter(

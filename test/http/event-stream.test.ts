@@ -5,7 +5,16 @@ import { EventReader, names, spoken } from "./sse.ts";
 
 function liveTurn(view: Partial<TurnView & { text: string }> = {}): LiveTurn {
   return new LiveTurn({
-    ...{ n: 1, state: "dispatched", attempt: 1, reason: null, text: "", message: null, usage: null },
+    ...{
+      n: 1,
+      state: "dispatched",
+      attempt: 1,
+      reason: null,
+      text: "",
+      message: null,
+      usage: null,
+      providerStatus: null,
+    },
     ...view,
   });
 }

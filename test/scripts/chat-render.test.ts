@@ -234,6 +234,10 @@ describe("a turn as it is shown", () => {
     expect(endLine({ state: "failed", reason: "incomplete" })).toBe(
       "The turn failed. The answer was cut off (incomplete).",
     );
+    expect(endLine({ state: "failed", reason: "provider_rejected", providerStatus: 401 })).toMatch(
+      / It answered 401\.$/,
+    );
+    expect(endLine({ state: "failed", reason: "incomplete", providerStatus: 200 })).not.toContain("200");
     expect(endLine({ state: "cancelled", reason: null })).toBe("The turn was cancelled.");
     expect(endLine({ state: "failed", reason: "toString" })).toBe("The turn failed. Reason: toString.");
     const unknown = endLine({ state: "unknown", reason: "restarted" });

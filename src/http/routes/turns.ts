@@ -165,7 +165,7 @@ function turnResponse(c: Context<AppEnv>, { turn }: TurnAnswer): Response {
   c.header("location", `/v1/sessions/${turn.session}/turns/${turn.id}`);
   if (turn.state === "failed") {
     const code = failureCode(turn.reason);
-    const status = turn.providerStatus === null ? "" : ` It answered ${turn.providerStatus}.`;
+    const status = (turn.providerStatus ?? 0) >= 300 ? ` It answered ${turn.providerStatus}.` : "";
     throw new Problem({ code, detail: `${ERRORS[code].title}.${status} The log's response entry says more.` }, turn);
   }
   if (turn.state === "unknown") {
