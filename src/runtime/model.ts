@@ -49,6 +49,7 @@ export async function callModel(provider: Provider, body: Uint8Array, options: C
       body,
       signal: deadline.signal,
     });
+    deadline.heard();
     seen.status = response.status;
     if (!response.ok || response.body === null) {
       const text = await readStart(response);
@@ -77,6 +78,7 @@ async function readAnswer(
   let error: string | null = null;
   const take = (events: WireEvent[]) => {
     for (const event of events) {
+      if (error !== null) return; // what stands behind it is no answer
       if (event.type === "usage") seen.usage = event.usage;
       else if (event.type === "finish") seen.finish ??= event.reason;
       else if (event.type === "error") error ??= event.message;

@@ -131,6 +131,7 @@ export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
       gaps: [],
       cut: null,
       messageCount: 0,
+      lastState: null,
     });
   });
   adopt(ctx, fresh.value.prepared.text);

@@ -22,7 +22,8 @@ export interface JobPlan {
 export async function runDueJobs(ctx: SessionContext, plans: Record<Job, JobPlan>): Promise<void> {
   const now = ctx.now();
   // A time further away than any wait was set under another clock, which has since been put back.
-  const due = ctx.store.due().filter(({ job, at }) => at <= now || at > now + plans[job].most);
+  const known = ctx.store.due().filter(({ job }) => Object.hasOwn(plans, job)); // a newer release may have had others
+  const due = known.filter(({ job, at }) => at <= now || at > now + plans[job].most);
   await Promise.all(due.map(({ job, tries }) => runJob(ctx, job, plans[job], tries)));
 }
 

@@ -8,6 +8,7 @@ import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { type HistoryItem, messageTokens } from "../turn/history.ts";
 import { type SessionContext, sessionRow } from "./context.ts";
 import { notice } from "./contract.ts";
+import { StorageError } from "./database.ts";
 import type { MessageRow } from "./rows.ts";
 
 /** The prompt in use, from memory or from SQLite, without leaving the tick; `null` when it must be healed first. */
@@ -34,12 +35,22 @@ export async function restoreText(ctx: SessionContext, kind: SnapshotKind, sha25
   if (stored === null) {
     return fail("prompt_unavailable", `The session's ${kind} text is absent or damaged, here and in R2.`);
   }
-  const text = stored;
-  ctx.store.transaction(() => {
-    ctx.store.putText(`${kind}:${sha256}`, text);
-    notice(ctx, "prompt_healed", `The ${kind} text ${sha256} was absent or damaged here and was restored from R2.`);
-  });
-  return ok(text);
+  heal(ctx, kind, sha256, stored);
+  return ok(stored);
+}
+
+/** Puts a text back, once. Where even that fails the text is still good: it is only read from R2 again the next time. */
+function heal(ctx: SessionContext, kind: SnapshotKind, sha256: string, text: string): void {
+  try {
+    ctx.store.transaction(() => {
+      if (localText(ctx, kind, sha256) !== null) return;
+      ctx.store.putText(`${kind}:${sha256}`, text);
+      notice(ctx, "prompt_healed", `The ${kind} text ${sha256} was absent or damaged here and was restored from R2.`);
+    });
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    console.error("a text could not be put back:", error.message);
+  }
 }
 
 /** Makes the prompt in use available, healing it if it must be. */

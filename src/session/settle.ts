@@ -10,7 +10,7 @@ import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
 import type { LiveTurn } from "./live.ts";
-import { historyItem } from "./restore.ts";
+import { historyItem, loadHistory } from "./restore.ts";
 import { messageId, type SessionRow, type TurnRow, turnId } from "./rows.ts";
 
 /** A message written while a turn ends, as the history in memory takes it up. */
@@ -45,7 +45,10 @@ export function failUnsent(ctx: SessionContext, live: LiveTurn, reason: ErrorCod
 /** The caller wants no answer any more. What was said so far stays in the history, with a marker. */
 export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
   end(ctx, live, "cancel", null, (turn) => {
-    if (turn.userSeq === null) return NOTHING; // never sent
+    if (turn.userSeq === null) {
+      ctx.store.dropInput(turn); // never sent, and never will be
+      return NOTHING;
+    }
     const said = live.said.length === 0 ? [] : [writeAnswer(ctx, live, false)];
     const marker = writeMarker(ctx, turn.n, "cancelled");
     if (turn.state !== "queued") {
@@ -140,10 +143,8 @@ export function historyWithout(
   const historyFrom = cut?.from ?? row.historyFrom;
   const gaps = cut?.gaps ?? row.gaps;
   if (userSeq === null) return { historyFrom, gaps, cut: row.cut };
-  // Where the history is not in hand, or was cut, nothing is known to lie between: the gap stands alone.
-  const { history } = ctx.memory;
-  const known = history !== null && cut === null;
-  const lastVisible = known ? (history.findLast((item) => item.seq < userSeq)?.seq ?? 0) : userSeq;
+  // Where no message is sent before it, the last one before the history's start (which its size may have moved) is nearest.
+  const lastVisible = loadHistory(ctx).findLast((item) => item.seq < userSeq)?.seq ?? row.historyFrom - 1;
   return { historyFrom, gaps: addGap(gaps, [userSeq, ctx.store.lastMessageOf(n, userSeq)], lastVisible), cut: null };
 }
 

@@ -87,6 +87,18 @@ describe("rows a turn costs", { timeout: 60_000 }, () => {
     expect(last).toHaveLength(2 + 2 * before);
   });
 
+  it.each([
+    ["from the first turn on", 4],
+    ["that pushed the history out", 450_000],
+  ])("is one gap for failed turns %s", async (_, size) => {
+    const { id } = await createSession();
+    if (size > 4) await say(id, "first");
+    await provider.script({ kind: "end-without-finish", after: "half", times: 12, match: { model: wireModel() } });
+    for (let i = 0; i < 12; i++) expect((await say(id, `fails ${i} ${"x".repeat(size)}`)).status).toBe(502);
+    const [row] = await sql<{ gaps: string }>(id, "SELECT gaps FROM session");
+    expect(JSON.parse(row!.gaps)).toHaveLength(1);
+  });
+
   it("writes no history row again when the window moves, and moves it in one big step", async () => {
     const { id } = await createSession();
     await say(id, "first");
