@@ -5,6 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 
 const OBJECTS = "v3/do/selfsame-SessionObject";
 const BUCKET_INDEX = "v3/r2/miniflare-R2BucketObject";
+/** The service holds a file's lock for moments: reading and changing wait for it, milliseconds. */
+const BUSY_MS = 5_000;
 const BUCKET_BLOBS = "v3/r2/selfsame-snapshots/blobs";
 
 /** The SQLite files of session objects, one an object that was ever addressed. */
@@ -27,7 +29,7 @@ export function tables(file: string): string[] {
 
 /** Reads without taking part: the file is opened read-only and closed again. */
 export function rows(file: string, sql: string, ...values: (string | number)[]): Record<string, unknown>[] {
-  const database = new DatabaseSync(file, { readOnly: true });
+  const database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_MS });
   try {
     return database.prepare(sql).all(...values);
   } finally {
@@ -37,7 +39,7 @@ export function rows(file: string, sql: string, ...values: (string | number)[]):
 
 /** Runs statements on a file and closes it. */
 export function change(file: string, sql: string, ...values: (string | number)[]): number {
-  const database = new DatabaseSync(file);
+  const database = new DatabaseSync(file, { timeout: BUSY_MS });
   try {
     return Number(database.prepare(sql).run(...values).changes);
   } finally {
@@ -47,7 +49,7 @@ export function change(file: string, sql: string, ...values: (string | number)[]
 
 /** Takes the file's write lock, until the returned function is called. */
 export function lock(file: string): () => void {
-  const database = new DatabaseSync(file);
+  const database = new DatabaseSync(file, { timeout: BUSY_MS });
   database.exec("BEGIN IMMEDIATE");
   return () => {
     database.exec("ROLLBACK");
