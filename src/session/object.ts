@@ -253,12 +253,21 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   // ---- plumbing ----
 
-  /** Runs a call on an existing session, after what the last instance left behind was settled. */
+  /**
+   * Runs a call on an existing session, after what the last instance left behind was settled. A session that is erased
+   * while the call waits is as unknown as any other.
+   */
   #opened<T>(work: () => Promise<Result<T>>): Promise<Result<T>> {
+    const unknown = () => fail("not_found", "No such session.");
     return this.#guarded(async () => {
-      if (this.#ctx.store.session() === null) return fail("not_found", "No such session.");
+      if (this.#ctx.store.session() === null) return unknown();
       this.#settle();
-      return work();
+      try {
+        return await work();
+      } catch (error) {
+        if (this.#ctx.store.session() === null) return unknown();
+        throw error;
+      }
     });
   }
 

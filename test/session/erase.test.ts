@@ -41,6 +41,16 @@ describe("deleting a session", () => {
     expect((await call("GET", `/v1/sessions/${id}`)).status).toBe(404);
   });
 
+  it("answers who waits in it like anybody who comes later: 404", async () => {
+    const { id } = await createSession();
+    await provider.script({ kind: "hang", match: { model: wireModel() } });
+    const waiting = [say(id, "hangs"), say(id, "waits"), call("POST", `/v1/sessions/${id}/refresh`, {})];
+    await provider.waitFor({ model: wireModel() });
+    expect((await call("DELETE", `/v1/sessions/${id}`)).status).toBe(204);
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([404, 404, 404]);
+    expect((await call("GET", `/v1/sessions/${id}`)).status).toBe(404);
+  });
+
   it("makes room for a new one under the same id", async () => {
     const old = await createSession({ id: "again", identity: { id: "agent-1" } });
     await say("again", "one");
