@@ -109,6 +109,20 @@ export class Api {
     return new Uint8Array(await response.arrayBuffer());
   }
 
+  /** The newest turn, `null` in a session without any. */
+  async newestTurn(id: string): Promise<{ id: string; state: string } | null> {
+    const { items } = asPage<unknown>(await this.#json(`${sessionPath(id)}/turns?limit=1`));
+    const [turn] = items;
+    if (!isRecord(turn)) return null;
+    return { id: String(turn.id), state: String(turn.state) };
+  }
+
+  /** Another attempt of a failed or unknown turn; answers when it is accepted. */
+  async retryTurn(id: string, turn: string): Promise<void> {
+    const path = `${sessionPath(id)}/turns/${encodeURIComponent(turn)}/retry`;
+    await this.#json(path, { method: "POST", body: {}, headers: { Prefer: "respond-async" } });
+  }
+
   async cancelTurn(id: string, turn: string): Promise<void> {
     await this.#json(`${sessionPath(id)}/turns/${encodeURIComponent(turn)}/cancel`, { method: "POST", body: {} });
   }

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { CommandError, type Conversation } from "./conversation.ts";
 import { contextPicture } from "./render.ts";
+import { followRetry } from "./send-message.ts";
 import { changeDirectory, clear, newSession, refresh, resume } from "./session-commands.ts";
 import { count, oneLine } from "./text.ts";
 
@@ -17,6 +18,12 @@ export interface Command {
 export const COMMANDS: readonly Command[] = [
   { name: "new", argument: "[AGENT]", help: "start a new session, with this agent or the same", run: newSession },
   { name: "resume", argument: "[ID]", help: "go on in another session; without ID, choose one", run: resume },
+  {
+    name: "retry",
+    argument: "",
+    help: "try the last message again, if it failed or its outcome is not known",
+    run: retry,
+  },
   { name: "refresh", argument: "", help: "adopt the agent's current instructions", run: refresh },
   { name: "cd", argument: "DIR", help: "give the agent the project rules of DIR/AGENTS.md", run: changeDirectory },
   { name: "clear", argument: "", help: "forget the history; the identity stays", run: clear },
@@ -48,6 +55,19 @@ export async function runCommand(chat: Conversation, name: string, argument: str
   }
   if (argument !== "" && command.argument === "") throw new CommandError(`/${command.name} takes no argument`);
   await command.run(chat, argument);
+}
+
+async function retry(chat: Conversation): Promise<void> {
+  const { api, session } = chat;
+  const turn = await api.newestTurn(session.id);
+  if (turn === null) throw new CommandError("Nothing has been said in this session yet");
+  if (turn.state !== "failed" && turn.state !== "unknown") {
+    throw new CommandError(
+      `The last message is ${oneLine(turn.state)}; only a failed or unknown one can be tried again`,
+    );
+  }
+  await api.retryTurn(session.id, turn.id);
+  await followRetry(chat, turn.id);
 }
 
 async function showContext({ api, screen, session }: Conversation): Promise<void> {

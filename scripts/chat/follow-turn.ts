@@ -10,6 +10,8 @@ export const RECONNECT_WAITS_MS: readonly number[] = [250, 500, 1000, 2000, 4000
 
 export interface FollowOptions {
   signal: AbortSignal;
+  /** A turn that is there already: it is followed from its start, and nothing is sent. */
+  turn?: string;
   /** Injected in tests. */
   waits?: readonly number[];
   silentMs?: number;
@@ -44,9 +46,9 @@ export async function* followTurn(
   session: string,
   input: string,
   key: string,
-  { signal, waits = RECONNECT_WAITS_MS, silentMs = SILENT_MS }: FollowOptions,
+  { signal, turn: known, waits = RECONNECT_WAITS_MS, silentMs = SILENT_MS }: FollowOptions,
 ): AsyncGenerator<TurnEvent> {
-  let turn: string | null = null;
+  let turn: string | null = known ?? null;
   let cursor: string | null = null;
   let failures = 0;
   for (;;) {

@@ -8,6 +8,11 @@ import { endLine, NEW_TURN, type Piece, showEvent } from "./turn-view.ts";
 /** A cancelled turn ends at once; if its end does not come, the prompt comes back anyway. */
 const CANCEL_END_MS = 10_000;
 
+/** Follows a turn that is being tried again, as `sendMessage` follows a new one. */
+export async function followRetry(chat: Conversation, turn: string): Promise<void> {
+  await sendMessage(chat, "", { turn });
+}
+
 /** Sends `text` and returns when the turn is over or no longer shown. Never throws; failures are shown and noted. */
 export async function sendMessage(
   chat: Conversation,

@@ -9,7 +9,7 @@ export interface TurnView {
   text: string;
   attempt: number;
   queued: boolean;
-  end: { state: string; reason: string | null } | null;
+  end: { state: string; reason: string | null; providerStatus: number | null } | null;
 }
 
 /** `answer` is the model's text, in order; a `marker` is our own line between. */
@@ -55,7 +55,7 @@ export function showEvent(view: TurnView, event: TurnEvent): [TurnView, Piece[]]
       // With tools a turn has several messages; each repeats what its deltas already brought.
       return view.text.endsWith(event.text) ? [view, []] : replace(view, event.text);
     case "end":
-      return [{ ...view, end: { state: event.state, reason: event.reason } }, []];
+      return [{ ...view, end: { state: event.state, reason: event.reason, providerStatus: event.providerStatus } }, []];
     case "reconnecting":
       return [view, event.attempt === 1 ? marker("the connection broke, reconnecting") : []];
   }
@@ -80,7 +80,7 @@ export function endLine(end: { state: string; reason: string | null; providerSta
     case "unknown":
       return (
         `The outcome of this turn is not known: the model may have answered, or a tool may have run.` +
-        `${inWords(end.reason)} Nothing is sent again by itself.`
+        `${inWords(end.reason)} Nothing is sent again by itself; /retry sends it once more.`
       );
     default:
       return `The turn ended as "${oneLine(end.state)}".${inWords(end.reason)}`;

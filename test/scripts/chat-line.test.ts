@@ -29,7 +29,7 @@ describe("the command table", () => {
   });
 
   it("completes commands only", () => {
-    expect(completeCommand("/re")).toEqual(["/resume ", "/refresh"]);
+    expect(completeCommand("/re")).toEqual(["/resume ", "/retry", "/refresh"]);
     expect(completeCommand("re")).toEqual([]);
     expect(completeCommand("/cd x")).toEqual([]);
   });
