@@ -151,7 +151,18 @@ async function recompile(ctx: SessionContext, change: InstructionChange): Promis
   const overrides = applyOverrides(stored.overrides, change.instructions);
   const project = change.project === undefined ? stored.project : change.project;
   const { identity, level, family } = row;
-  return compileFresh(ctx, { agent, identity, level, family, overrides, project, hookRules: stored.hookRules });
+  const fresh = await compileFresh(ctx, {
+    agent,
+    identity,
+    level,
+    family,
+    overrides,
+    project,
+    hookRules: stored.hookRules,
+  });
+  // While the hook was asked, the session may have been erased, and another one made under its id.
+  if (ctx.store.session()?.createdAt !== row.createdAt) return fail("not_found", "No such session.");
+  return fresh;
 }
 
 function beginEpoch(

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { call, crash, createSession, getSession, logLines, model, say, sentMessages } from "../support/session.ts";
 
@@ -138,5 +138,19 @@ describe("a prompt hook", () => {
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 201]);
     const headers = (await logLines("twice")).filter(({ type }) => type === "session");
     expect(headers).toHaveLength(1);
+  });
+
+  it("that is still asked when its session is deleted and made anew changes nothing in the new one", async () => {
+    useHook("rules");
+    await createSession({ id: "again" });
+    useHook("silent", { timeoutMs: 300 });
+    const refresh = call("POST", "/v1/sessions/again/refresh", { project: { name: "p", rules: "Late rules." } });
+    await vi.waitFor(async () => expect(await asked()).toHaveLength(2));
+    expect((await call("DELETE", "/v1/sessions/again")).status).toBe(204);
+    useHook("rules");
+    const fresh = await createSession({ id: "again" });
+    expect((await refresh).status).toBe(404);
+    expect(await getSession("again")).toMatchObject({ epoch: 1, fingerprint: fresh.fingerprint });
+    expect((await say("again", "hello")).status).toBe(200);
   });
 });
