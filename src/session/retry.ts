@@ -1,11 +1,12 @@
 /** What a caller may still do about a turn that has ended: try it again, or give up on an unknown outcome. */
 import { fail, ok, type Result } from "../errors.ts";
 import { TURN_WATCH_MS } from "../limits.ts";
+import type { SeqRange } from "../log/entries.ts";
 import { splitGap } from "../turn/history.ts";
 import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
-import { type TurnRow, turnId } from "./rows.ts";
+import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
 import { historyWithout } from "./settle.ts";
 
 /** Why an abandoned turn has failed; it is final. */
@@ -17,6 +18,9 @@ const ABANDONED = "abandoned";
  */
 export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
   if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
+  if (beforeClear(sessionRow(ctx), turn)) {
+    return fail("wrong_state", "The conversation was cleared since, so this turn can no longer be tried again.");
+  }
   if (ctx.store.dispatchedAfter(turn.n)) {
     return fail("wrong_state", "A later turn was sent already, so this one can no longer be tried again.");
   }
@@ -38,11 +42,12 @@ export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
     store.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
     // Of the earlier attempt only the input counts from here on.
     const history = historyWithout(ctx, row, turn);
-    const gaps = turn.userSeq === null ? history.gaps : splitGap(history.gaps, turn.userSeq);
+    const kept = (gaps: SeqRange[]) => (turn.userSeq === null ? gaps : splitGap(gaps, turn.userSeq));
     store.updateSession({
-      ...history,
-      gaps,
-      messageCount: row.messageCount - countedIn(turn),
+      historyFrom: history.historyFrom,
+      gaps: kept(history.gaps),
+      cut: history.cut === null ? null : { ...history.cut, gaps: kept(history.cut.gaps) },
+      messageCount: row.messageCount - countedIn(row, turn),
       endedThrough: Math.min(row.endedThrough, turn.n - 1),
       updatedAt: now,
     });
@@ -69,7 +74,7 @@ export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
     store.append(now, { type: "turn", body: { state, event, attempt, reason: ABANDONED } }, turn.n);
     store.updateSession({
       ...historyWithout(ctx, row, turn),
-      messageCount: row.messageCount - countedIn(turn),
+      messageCount: row.messageCount - countedIn(row, turn),
       lastState: store.dispatchedAfter(turn.n) ? row.lastState : state,
       openingTurn: row.openingTurn === turn.n ? null : row.openingTurn,
       updatedAt: now,
@@ -79,8 +84,15 @@ export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
   return ok(undefined);
 }
 
-function countedIn({ state, userSeq }: TurnRow): number {
-  return userSeq !== null && isSettled(state) ? OUTCOMES[state].counted : 0;
+/** Messages of an ended turn in the session's count, which begins anew with a clear. */
+function countedIn(row: SessionRow, turn: TurnRow): number {
+  const { state, userSeq } = turn;
+  if (userSeq === null || beforeClear(row, turn)) return 0;
+  return isSettled(state) ? OUTCOMES[state].counted : 0;
+}
+
+function beforeClear({ messagesFrom }: SessionRow, { userSeq }: TurnRow): boolean {
+  return userSeq !== null && userSeq < messagesFrom;
 }
 
 function wrongState(turn: { state: TurnState; reason: string | null }, what: string) {

@@ -1,6 +1,6 @@
 /** How a turn ends: what each outcome writes, and what later requests see of it. Every ending is one transaction. */
 import type { ErrorCode } from "../errors.ts";
-import type { EntryBodies } from "../log/entries.ts";
+import type { EntryBodies, SeqRange } from "../log/entries.ts";
 import { templateValues } from "../prompt/contract.ts";
 import type { NoticeName } from "../prompt/sources.ts";
 import { expand } from "../prompt/template.ts";
@@ -126,26 +126,38 @@ function sessionAfter(
     lastState: sent ? state : row.lastState,
     // A failed turn is nothing to later requests, so the next one opens the epoch again.
     openingTurn: state === "failed" && row.openingTurn === turn.n ? null : row.openingTurn,
+    // What was pushed out stays out once the turn that did it is history for good.
+    cut: (state === "completed" || state === "cancelled") && row.cut?.turn === turn.n ? null : row.cut,
   };
 }
 
-/** The history without a turn: without what was said in it, and without the cut that its size had made. */
+/**
+ * The history without a turn: without what was said in it, and without the cut that its size had made. A turn that the
+ * history no longer reaches (cleared, pushed out) leaves it as it is; a cut of another turn stays, and knows of this one.
+ */
 export function historyWithout(
   ctx: SessionContext,
   row: SessionRow,
   { n, userSeq }: TurnRow,
 ): Pick<SessionRow, "historyFrom" | "gaps" | "cut"> {
-  const cut = row.cut?.turn === n ? row.cut : null;
-  if (cut !== null) {
+  const own = row.cut?.turn === n ? row.cut : null;
+  if (own !== null) {
     const text = `The messages that ${turnId(n)} had pushed out of the history are sent again.`;
     notice(ctx, "history_restored", text, n);
   }
-  const historyFrom = cut?.from ?? row.historyFrom;
-  const gaps = cut?.gaps ?? row.gaps;
-  if (userSeq === null) return { historyFrom, gaps, cut: row.cut };
+  const historyFrom = own?.from ?? row.historyFrom;
+  const cut = own === null ? row.cut : null;
+  const gaps = own?.gaps ?? row.gaps;
+  if (userSeq === null) return { historyFrom, gaps, cut };
+  const said: SeqRange = [userSeq, ctx.store.lastMessageOf(n, userSeq)];
   // Where no message is sent before it, the last one before the history's start (which its size may have moved) is nearest.
   const lastVisible = loadHistory(ctx).findLast((item) => item.seq < userSeq)?.seq ?? row.historyFrom - 1;
-  return { historyFrom, gaps: addGap(gaps, [userSeq, ctx.store.lastMessageOf(n, userSeq)], lastVisible), cut: null };
+  const without = (from: number, known: SeqRange[]) => (userSeq < from ? known : addGap(known, said, lastVisible));
+  return {
+    historyFrom,
+    gaps: without(historyFrom, gaps),
+    cut: cut === null ? null : { ...cut, gaps: without(cut.from, cut.gaps) },
+  };
 }
 
 /** The model's words, whole or as far as they came. */

@@ -21,9 +21,6 @@ import {
 } from "./rows.ts";
 import { MIGRATIONS } from "./schema.ts";
 
-/** A plain turn has an input, what was said of an answer, and a marker; some more for the attempts of a retried one. */
-const MESSAGES_OF_A_TURN = 64;
-
 /** Turns kept in memory; beyond that they are read again. */
 const TURNS_IN_HAND = 16;
 /** UTF-16 units of an input that is kept with its turn. */
@@ -227,13 +224,9 @@ export class Store {
 
   /** The last of a turn's messages: they stand together, from its user entry on, until its attempt has ended. */
   lastMessageOf(turn: number, userSeq: number): number {
-    const rows = this.#db.all(
-      "SELECT seq, turn FROM messages WHERE seq >= ? ORDER BY seq LIMIT ?",
-      userSeq,
-      MESSAGES_OF_A_TURN,
-    );
-    const end = rows.findIndex((row) => row.turn !== turn);
-    return Number(rows.at(end < 0 ? -1 : end - 1)!.seq);
+    const other = "SELECT seq AS v FROM messages WHERE seq > ? AND turn IS NOT ? ORDER BY seq LIMIT 1";
+    const next = this.#db.number(other, userSeq, turn) || Number.MAX_SAFE_INTEGER;
+    return this.#db.number("SELECT max(seq) AS v FROM messages WHERE seq < ?", next);
   }
 
   message(seq: number): MessageRow | null {

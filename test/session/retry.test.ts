@@ -14,6 +14,7 @@ import {
   release,
   say,
   sentMessages,
+  sql,
   wireModel,
 } from "../support/session.ts";
 
@@ -211,4 +212,64 @@ describe("abandoning an unknown turn", () => {
     await say(id, "one");
     expect((await abandon(id, "turn_1")).status).toBe(409);
   });
+});
+
+describe("an unknown turn that the conversation has left behind", () => {
+  it("from before a clear: abandoning it brings nothing back, and it cannot be retried", async () => {
+    const { id } = await createSession();
+    await say(id, "FORGOTTEN");
+    const turn = await unknownTurn(id, "ALSO FORGOTTEN");
+    await call("POST", `/v1/sessions/${id}/clear`, {});
+    expect((await retry(id, turn)).status).toBe(409);
+    expect((await abandon(id, turn)).json.state).toBe("failed");
+    expect((await getSession(id)).messageCount).toBe(0);
+    await crash();
+    await say(id, "anew");
+    expect(await latest()).toEqual(["user: anew"]);
+    expect((await getSession(id)).messageCount).toBe(2);
+  });
+
+  it("pushed out by a later turn's size: abandoning it does not move the history's start back", async () => {
+    const { id } = await createSession();
+    await say(id, "EARLY");
+    const turn = await unknownTurn(id, "LOST");
+    await say(id, "MIDDLE");
+    await say(id, "x".repeat(500_000));
+    expect((await abandon(id, turn)).json.state).toBe("failed");
+    expect(await sql(id, "SELECT gaps FROM session"), "no gap before the history's start").toEqual([{ gaps: "[]" }]);
+    await crash();
+    await say(id, "short");
+    expect((await latest()).join()).not.toMatch(/EARLY|LOST|MIDDLE/);
+    expect((await getSession(id)).messageCount).toBe(8);
+  });
+
+  it("abandoned while a turn runs whose size made a cut: when that fails, the cut is taken back all the same", async () => {
+    const { id } = await createSession();
+    await say(id, "EARLY");
+    const turn = await unknownTurn(id, "LOST");
+    await say(id, "MIDDLE");
+    await script({ kind: "raw", chunks: [Buffer.from(": nothing yet\n\n").toString("base64")], end: false });
+    const big = await post(id, "x".repeat(500_000));
+    await provider.waitFor({ model: wireModel(), text: "xxx" });
+    await abandon(id, turn);
+    await provider.release({ model: wireModel() });
+    expect(await ended(id, big.id)).toMatchObject({ state: "failed", reason: "incomplete" });
+    await crash();
+    await say(id, "after");
+    const seen = (await latest()).join();
+    expect(seen).toMatch(/EARLY.*MIDDLE/);
+    expect(seen).not.toMatch(/LOST|xxx/);
+    expect((await getSession(id)).messageCount).toBe(6);
+  });
+});
+
+it("a turn that fails as often as anybody likes leaves nothing of any attempt", { timeout: 30_000 }, async () => {
+  const { id } = await createSession();
+  await say(id, "one");
+  await script({ kind: "cut", after: "half", times: 80 });
+  await say(id, "QUESTION");
+  for (let i = 1; i < 80; i++) await retry(id, "turn_2");
+  await crash();
+  await say(id, "after");
+  expect((await latest()).join()).not.toMatch(/QUESTION|half/);
 });
