@@ -5,10 +5,10 @@
 import { fail, ok, type Result } from "../errors.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import { StorageError } from "../storage/database.ts";
 import { type HistoryItem, messageTokens } from "../turn/history.ts";
 import { type SessionContext, sessionRow } from "./context.ts";
 import { notice } from "./contract.ts";
-import { StorageError } from "./database.ts";
 import type { MessageRow } from "./rows.ts";
 
 /** The prompt in use, from memory or from SQLite, without leaving the tick; `null` when it must be healed first. */

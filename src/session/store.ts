@@ -6,9 +6,10 @@ import { MAX_ROW_VALUE_BYTES } from "../limits.ts";
 import type { Block, Draft, EntryBodies, Role, SeqRange } from "../log/entries.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
+import { Database, type SqlRow } from "../storage/database.ts";
+import { migrate, schemaVersion } from "../storage/migrations.ts";
 import { IN_FLIGHT, type StoredState } from "../turn/table.ts";
 import { insertStatement, readRow, SESSION_COLUMNS, TURN_COLUMNS, updateStatement } from "./columns.ts";
-import { Database, type SqlRow } from "./database.ts";
 import {
   type DueRow,
   type Job,
@@ -53,24 +54,7 @@ export class Store {
 
   /** Brings the tables up to date: when a session is created, and when a newer release opens an older one. */
   migrate(): void {
-    const from = this.#version();
-    if (from >= MIGRATIONS.length) return; // also a newer session opened by an older release: its tables only grew
-    this.#db.run("CREATE TABLE IF NOT EXISTS schema (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL)");
-    for (const migration of MIGRATIONS.slice(from)) this.#db.run(migration);
-    this.#db.run(
-      "INSERT INTO schema VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET version = excluded.version",
-      MIGRATIONS.length,
-    );
-  }
-
-  /** The stored schema version, 0 when the object has never held a session. Writes nothing. */
-  #version(): number {
-    try {
-      return Number(this.#db.first("SELECT version FROM schema")?.version ?? 0);
-    } catch (error) {
-      if (/no such table/.test(String(error))) return 0;
-      throw error;
-    }
+    migrate(this.#db, MIGRATIONS);
   }
 
   // ---- session ----
@@ -78,7 +62,7 @@ export class Store {
   /** The session's row, read once; `null` when the object holds no session. */
   session(): SessionRow | null {
     if (this.#session !== null) return this.#session;
-    const version = this.#version();
+    const version = schemaVersion(this.#db);
     if (version === 0) return null;
     if (version < MIGRATIONS.length) this.transaction(() => this.migrate());
     const row = this.#db.first("SELECT * FROM session");
