@@ -1,6 +1,7 @@
 /** A child process and everything it starts, as one process group: signalled, watched and ended together. */
 import type { ChildProcess } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface GroupMember {
@@ -57,6 +58,35 @@ function readStat(pid: string): { name: string; alive: boolean; group: number } 
   const close = text.lastIndexOf(")");
   const [state = "", , group] = text.slice(close + 2).split(" ");
   return { name: text.slice(text.indexOf("(") + 1, close), alive: !"ZXx".includes(state), group: Number(group) };
+}
+
+/** The files that the group's processes have open. Linux only, else `null`. */
+export function openFiles(group: number): Set<string> | null {
+  const members = groupMembers(group);
+  if (members === null) return null;
+  return new Set(members.flatMap(({ pid }) => inFolder(`/proc/${pid}/fd`, (path) => readlinkSync(path))));
+}
+
+/** Milliseconds of CPU that the group's living threads have used so far. Linux only, else `null`. */
+export function cpuMs(group: number): number | null {
+  const members = groupMembers(group);
+  if (members === null) return null;
+  const threads = members.flatMap(({ pid }) =>
+    inFolder(`/proc/${pid}/task`, (path) => readFileSync(`${path}/schedstat`, "latin1")),
+  );
+  return threads.reduce((sum, text) => sum + Number(text.split(" ")[0]) / 1e6, 0);
+}
+
+/** What `look` finds at every path of a folder; what ends meanwhile is left out. */
+function inFolder<T>(folder: string, look: (path: string) => T): T[] {
+  const orNothing = <R>(get: () => R[]): R[] => {
+    try {
+      return get();
+    } catch {
+      return [];
+    }
+  };
+  return orNothing(() => readdirSync(folder)).flatMap((name) => orNothing(() => [look(join(folder, name))]));
 }
 
 /** Whether anything of the group still runs. */

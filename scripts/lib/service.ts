@@ -10,6 +10,8 @@ import { WranglerOutput } from "./wrangler-output.ts";
 export interface ServiceOptions {
   /** The folder with wrangler.toml, usually a workspace's. */
   root: string;
+  /** Another configuration file than `root`'s wrangler.toml. Its Worker must answer `/healthz` as the service does. */
+  config?: string;
   /** Where Durable Objects and R2 keep their files. Two services on one folder run without an error: do not. */
   state: string;
   /** The whole environment, apart from what keeps wrangler quiet: see `bareEnv`. */
@@ -119,9 +121,10 @@ async function startOn(options: ServiceOptions, port: number): Promise<Service> 
 /** Starting takes 2 s on an idle machine. */
 const START_TIMEOUT_MS = 60_000;
 
-function wranglerArgs({ state, vars = {}, devPrincipal = true }: ServiceOptions, port: number): string[] {
+function wranglerArgs({ config, state, vars = {}, devPrincipal = true }: ServiceOptions, port: number): string[] {
   const all = { ...vars, ...(devPrincipal ? { DEV_PRINCIPAL: "1" } : {}) };
   return [
+    ...(config === undefined ? [] : ["--config", config]),
     ...["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--persist-to", state],
     ...["--show-interactive-dev-session=false"],
     ...Object.entries(all).flatMap(([name, value]) => ["--var", `${name}:${value}`]),
