@@ -109,7 +109,9 @@ test("a turn that did not complete is not copied, and nothing is changed", () =>
 test("texts are the same on every run, and of different lengths", () => {
   const texts = Array.from({ length: 200 }, (_, index) => messageText(index));
   expect(texts).toEqual(Array.from({ length: 200 }, (_, index) => messageText(index)));
-  expect(messageText(0)).toMatchInlineSnapshot(`"0: order the already maybe small was with thanks already where when exchange."`);
+  expect(messageText(0)).toMatchInlineSnapshot(
+    `"0: order the already maybe small was with thanks already where when exchange."`,
+  );
   const average = (parity: number) => {
     const chosen = texts.filter((_, index) => index % 2 === parity);
     return chosen.reduce((sum, text) => sum + text.length, 0) / chosen.length;

@@ -4,7 +4,9 @@
 type Speaker = "user" | "assistant";
 
 const WORDS = [
-  ..."order parcel delivery invoice return exchange colour size blue green small large today tomorrow please".split(" "),
+  ..."order parcel delivery invoice return exchange colour size blue green small large today tomorrow please".split(
+    " ",
+  ),
   ..."thanks where when the a is it was my your with for from to and not yet again still maybe already".split(" "),
 ];
 
