@@ -226,8 +226,10 @@ export class Store {
   }
 
   insertTurn(row: TurnRow): void {
+    const apart = inputApart(row);
+    if (apart) this.#db.putBlob(`input:${row.n}`, JSON.stringify(row.input));
     const { sql, values } = insertStatement("turns", TURN_COLUMNS, row, (column, value) =>
-      column === "input" ? this.#db.spill(`input:${row.n}`, value) : value,
+      column === "input" && apart ? null : value,
     );
     this.#db.run(sql, ...values);
     this.#nextTurn = row.n + 1;
@@ -270,10 +272,9 @@ export class Store {
     return changed;
   }
 
-  /** Drops the part of a long input that did not fit its row, once the user entry holds it. */
+  /** Drops a long input that did not fit its row, once the user entry holds it. */
   dropInput(row: TurnRow): void {
-    if (row.input !== null && byteLength(JSON.stringify(row.input)) > MAX_ROW_VALUE_BYTES)
-      this.#db.dropBlob(`input:${row.n}`);
+    if (inputApart(row)) this.#db.dropBlob(`input:${row.n}`);
   }
 
   /** Turns after `after` that are waiting or claim an attempt, oldest first, at most `limit`. */
@@ -420,4 +421,13 @@ export class Store {
       status: body.status,
     };
   }
+}
+
+/**
+ * Whether a turn's input stands in `blobs`, because its row would be too long. The temporary texts are in that row too:
+ * 64 KiB of them may be six times that in JSON.
+ */
+function inputApart({ input, temporary }: TurnRow): boolean {
+  if (input === null) return false;
+  return byteLength(JSON.stringify(input)) + byteLength(JSON.stringify(temporary)) > MAX_ROW_VALUE_BYTES;
 }
