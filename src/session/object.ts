@@ -163,8 +163,9 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(async () => {
       const admitted = await submitTurn(this.#ctx, request);
       if (!admitted.ok) return admitted;
-      const turn = this.#ctx.store.turn(admitted.value.n)!;
-      return ok(await this.#answer(turn, answer, admitted.value.replayed));
+      const { n, replayed } = admitted.value;
+      const turn = this.#ctx.store.turn(n)!;
+      return ok(await (replayed ? this.#answer(turn, answer, true) : this.#answerAccepted(turn, answer)));
     });
   }
 
@@ -187,7 +188,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() =>
       this.#withTurn(id, async (turn) => {
         const done = retryTurn(this.#ctx, turn);
-        return done.ok ? ok(await this.#answer(this.#ctx.store.turn(turn.n)!, answer, false)) : done;
+        return done.ok ? ok(await this.#answerAccepted(this.#ctx.store.turn(turn.n)!, answer)) : done;
       }),
     );
   }
@@ -311,6 +312,32 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     await live.settle(answer.ms);
     const { state } = live.view; // also the one of an answer that could not be kept
     return { turn: viewTurn(this.#ctx, this.#ctx.store.turn(turn.n)!, state), replayed, stream: null };
+  }
+
+  /**
+   * The answer to whoever had a turn accepted. When storage fails while it is waited for, that is no 503, which says that
+   * nothing was accepted: it is the turn as it was, still to be looked at, or known to be `unknown`.
+   */
+  async #answerAccepted(turn: TurnRow, answer: Answer): Promise<TurnAnswer> {
+    const accepted = viewTurn(this.#ctx, turn);
+    const { view } = follow(this.#ctx, turn);
+    try {
+      return await this.#answer(turn, answer, false);
+    } catch (error) {
+      if (!(error instanceof StorageError) || this.#erased()) throw error;
+      console.error("storage failed after a turn was accepted:", error.message);
+      const state = view.state === "unknown" ? view.state : accepted.state;
+      return { turn: { ...accepted, state }, replayed: false, stream: null };
+    }
+  }
+
+  /** Whether the session is gone for good, which storage that cannot be read does not say. */
+  #erased(): boolean {
+    try {
+      return this.#ctx.store.session() === null;
+    } catch {
+      return false;
+    }
   }
 
   #resource(): SessionResource {

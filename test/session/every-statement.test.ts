@@ -1,0 +1,112 @@
+/** Failure class: storage fails at the one statement nobody thought of. Every statement of a turn fails once here. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { sha256Hex } from "../../src/prompt/hash.ts";
+import type { TurnResource } from "../../src/session/resources.ts";
+import { type Fault, withFault } from "../support/failing-statements.ts";
+import {
+  call,
+  crash,
+  createSession,
+  getSession,
+  logLines,
+  provider,
+  type Reply,
+  say,
+  wireModel,
+} from "../support/session.ts";
+
+const FAULTS: [string, Omit<Fault, "at">][] = [
+  ["one write", { writes: true, lasting: false }],
+  ["every write from one on", { writes: true, lasting: true }],
+  ["one statement", { writes: false, lasting: false }],
+  ["every statement from one on", { writes: false, lasting: true }],
+];
+
+beforeEach(() => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Bodies the provider got that hold a text. */
+async function sentWith(text: string): Promise<Uint8Array[]> {
+  return (await provider.requests({ model: wireModel(), text })).map(({ body }) => body);
+}
+
+async function rawLog(id: string): Promise<string> {
+  return (await call("GET", `/v1/sessions/${id}/log`)).text;
+}
+
+/** Runs a scenario with its first, second, third … statement failing, until there is none left to fail. */
+async function atEach(kind: Omit<Fault, "at">, scenario: (fault: Fault) => Promise<boolean>): Promise<number> {
+  for (let at = 1; ; at++) if (!(await scenario({ ...kind, at }))) return at - 1;
+}
+
+/** What must hold of a turn whatever failed: it ends, once; every fetch for it is in the log; nothing came twice. */
+async function expectOneAnswer(id: string, input: string, key: Record<string, string>): Promise<TurnResource> {
+  let reply = await say(id, input, {}, key);
+  if (reply.status === 409) {
+    expect(reply.text, "nothing is sent again by itself").toContain('"code":"outcome_unknown"');
+    const { turn } = reply.json as unknown as { turn: TurnResource };
+    reply = await call<TurnResource>("POST", `/v1/sessions/${id}/turns/${turn.id}/retry`, {});
+  }
+  expect(reply.status, reply.text).toBe(200);
+  expect(reply.json.state).toBe("completed");
+  const lines = await logLines(id);
+  const recorded = lines.flatMap((line) => (line.type === "request" ? [line.bodySha256] : []));
+  for (const body of await sentWith(input))
+    expect(recorded, "what was sent was committed first").toContain(sha256Hex(body));
+  const said = lines.filter((line) => line.type === "message" && JSON.stringify(line.content).includes(`"${input}"`));
+  expect(said, "one user entry").toHaveLength(1);
+  const answers = lines.filter(
+    (line) =>
+      line.type === "message" && line.turn === reply.json.id && line.role === "assistant" && line.status === "complete",
+  );
+  expect(answers, "one answer").toHaveLength(1);
+  expect((await getSession(id)).state).toBe("idle");
+  return reply.json;
+}
+
+function expectRefused(reply: Reply<unknown>): void {
+  expect([reply.status, (reply.json as { code: string }).code]).toEqual([503, "storage_unavailable"]);
+  expect(reply.headers.get("retry-after")).toBe("1");
+}
+
+describe.each(FAULTS)("when %s fails", (_, kind) => {
+  it.each([
+    ["a warm turn", false],
+    ["a turn after a cold start", true],
+  ])("%s is refused whole, or unknown, or done; and done once in the end", { timeout: 60_000 }, async (_, cold) => {
+    const outcomes = new Set<number>();
+    const statements = await atEach(kind, async (fault) => {
+      const { id } = await createSession();
+      await say(id, "before");
+      if (cold) await crash();
+      const before = await rawLog(id);
+      if (cold) await crash();
+      const input = `input ${fault.at}.`;
+      const key = { "idempotency-key": `key-${fault.at}` };
+      let reply!: Reply<TurnResource>;
+      const reached = await withFault(id, fault, async () => {
+        reply = await say(id, input, {}, key);
+      });
+      outcomes.add(reply.status);
+      if (reply.status === 503) {
+        expectRefused(reply);
+        expect(await rawLog(id), `statement ${fault.at}: nothing is kept`).toBe(before);
+        expect(await sentWith(input), "no fetch").toEqual([]);
+      } else {
+        expect([200, 202, 409], reply.text).toContain(reply.status);
+        if (reply.status === 202) expect(reply.headers.get("location")).toBe(`/v1/sessions/${id}/turns/turn_2`);
+        expect(await sentWith(input)).toHaveLength(1);
+      }
+      await expectOneAnswer(id, input, key);
+      await say(id, "after");
+      return reached;
+    });
+    expect(statements).toBeGreaterThan(10);
+    expect([...outcomes].filter((status) => status !== 202).sort()).toEqual([200, 409, 503]);
+  });
+});
