@@ -7,8 +7,11 @@ import {
   call,
   crash,
   createSession,
+  ended,
   getSession,
   logLines,
+  model,
+  post,
   provider,
   type Reply,
   say,
@@ -108,5 +111,91 @@ describe.each(FAULTS)("when %s fails", (_, kind) => {
     });
     expect(statements).toBeGreaterThan(10);
     expect([...outcomes].filter((status) => status !== 202).sort()).toEqual([200, 409, 503]);
+  });
+});
+
+describe.each(FAULTS)("when %s fails while a turn waits behind another", (_, kind) => {
+  it("both end, the second as if nothing had been", { timeout: 60_000 }, async () => {
+    const statements = await atEach(kind, async (fault) => {
+      const { id } = await createSession();
+      const input = `input ${fault.at}.`;
+      const key = { "idempotency-key": `key-${fault.at}` };
+      await provider.script({ kind: "hang", match: { model: wireModel(), text: `first ${fault.at}.` } });
+      const first = await post(id, `first ${fault.at}.`);
+      await provider.waitFor({ model: wireModel(), text: `first ${fault.at}.` });
+      const waiting = await say(id, input, {}, { ...key, prefer: "respond-async" });
+      expect(waiting.status).toBe(202);
+      const reached = await withFault(id, fault, async () => {
+        await provider.release({ model: wireModel() });
+        await call("GET", `/v1/sessions/${id}/turns/${first.id}`, undefined, { prefer: "wait=5" });
+      });
+      expect(["completed", "unknown"]).toContain((await ended(id, first.id)).state);
+      await ended(id, waiting.json.id);
+      const { id: turn } = await expectOneAnswer(id, input, key);
+      expect(turn).toBe(waiting.json.id);
+      expect((await sentWith(`first ${fault.at}.`)).length, "the first was sent once").toBeGreaterThan(0);
+      return reached;
+    });
+    expect(statements).toBeGreaterThan(5);
+  });
+});
+
+describe.each(FAULTS.slice(0, 2))("when %s fails", (_, kind) => {
+  it("a session is created whole or not at all", async () => {
+    const { id: other } = await createSession();
+    await createSession(); // with several, each scenario looks at what was sent by itself
+    const statements = await atEach(kind, async (fault) => {
+      const id = `s-${crypto.randomUUID()}`;
+      const create = () => call("POST", "/v1/sessions", { agent: "concierge", model, id });
+      let reply!: Reply<unknown>;
+      const reached = await withFault(other, fault, async () => {
+        reply = await create();
+      });
+      if (reply.status === 503) {
+        expectRefused(reply);
+        expect((await call("GET", `/v1/sessions/${id}`)).status).toBe(404);
+      } else expect(reply.status).toBe(201);
+      expect((await create()).status).toBe(reply.status === 503 ? 201 : 200);
+      expect((await say(id, "hello")).status).toBe(200);
+      return reached;
+    });
+    expect(statements).toBeGreaterThan(10);
+  });
+
+  it.each([
+    ["refresh", { instructions: { developer: "New." } }],
+    ["clear", {}],
+    ["turns/turn_1/abandon", {}],
+    ["turns/turn_1/retry", {}],
+    ["turns/turn_2/cancel", {}],
+  ])("%s changes everything or nothing", { timeout: 60_000 }, async (path, body) => {
+    const statements = await atEach(kind, async (fault) => {
+      const { id } = await createSession();
+      await provider.script({ kind: "hang", match: { model: wireModel(), text: `lost ${fault.at}.` } });
+      await post(id, `lost ${fault.at}.`);
+      await provider.waitFor({ model: wireModel(), text: `lost ${fault.at}.` });
+      await crash();
+      expect((await ended(id, "turn_1")).state).toBe("unknown");
+      if (path.includes("turn_2")) {
+        await provider.script({ kind: "hang", match: { model: wireModel(), text: `runs ${fault.at}.` } });
+        await post(id, `runs ${fault.at}.`);
+        await provider.waitFor({ model: wireModel(), text: `runs ${fault.at}.` });
+      }
+      const act = () => call("POST", `/v1/sessions/${id}/${path}`, body, { prefer: "respond-async" });
+      const before = await rawLog(id);
+      let reply!: Reply<unknown>;
+      const reached = await withFault(id, fault, async () => {
+        reply = await act();
+      });
+      if (reply.status === 503) {
+        expectRefused(reply);
+        expect(await rawLog(id), `write ${fault.at}: nothing is kept`).toBe(before);
+        const again = await act();
+        expect([200, 202], again.text).toContain(again.status);
+      } else expect([200, 202]).toContain(reply.status);
+      expect((await say(id, "after")).status).toBe(200);
+      return reached;
+    });
+    expect(statements).toBeGreaterThan(2);
   });
 });
