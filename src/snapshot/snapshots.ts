@@ -52,13 +52,16 @@ export class Snapshots {
   async put(name: SnapshotName, text: string): Promise<void> {
     const key = snapshotKey(name);
     if (stored.has(key)) return;
-    if (!(await this.#present(name))) {
+    const there = await this.#look(name);
+    if (there !== "whole") {
+      // Bytes under another checksum are not the ones this key promises: they are replaced.
+      const onlyIf = there === "absent" ? { onlyIf: { etagDoesNotMatch: "*" } } : {};
       try {
         // `null` means another session stored it in between: the same bytes, by the key.
-        await this.#bucket.put(key, utf8(text), { sha256: name.sha256, onlyIf: { etagDoesNotMatch: "*" } });
+        await this.#bucket.put(key, utf8(text), { sha256: name.sha256, ...onlyIf });
       } catch (error) {
         // Too many writes to one key (429), or a put that stored and then failed: either way look before giving up.
-        if (!(await this.#present(name))) throw error;
+        if ((await this.#look(name)) !== "whole") throw error;
       }
     }
     if (stored.size >= MAX_REMEMBERED) stored.clear();
@@ -74,9 +77,10 @@ export class Snapshots {
     return null;
   }
 
-  async #present(name: SnapshotName): Promise<boolean> {
+  async #look(name: SnapshotName): Promise<"whole" | "absent" | "other"> {
     const head = await this.#bucket.head(snapshotKey(name));
-    const sum = head?.checksums.sha256;
-    return sum !== undefined && Buffer.from(sum).toString("hex") === name.sha256;
+    if (head === null) return "absent";
+    const sum = head.checksums.sha256;
+    return sum !== undefined && Buffer.from(sum).toString("hex") === name.sha256 ? "whole" : "other";
   }
 }
