@@ -1,7 +1,6 @@
 import { SELF } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
-import { ERRORS } from "../../src/errors.ts";
 import {
   call,
   createSession,
@@ -9,43 +8,12 @@ import {
   messages,
   model,
   provider,
-  type Reply,
   say,
   sql,
   type stub,
   wireModel,
 } from "../support/session.ts";
-
-interface ProblemJson {
-  type: string;
-  title: string;
-  status: number;
-  detail: string;
-  code: keyof typeof ERRORS;
-  errors?: { path: string; message: string }[];
-}
-
-/** RFC 9457, with our code, and nothing of the inside. */
-function expectProblem(reply: Reply<ProblemJson>, code: keyof typeof ERRORS): void {
-  expect(reply.headers.get("content-type"), reply.text).toBe("application/problem+json");
-  const { status, title } = ERRORS[code];
-  expect(reply.json).toMatchObject({
-    type: expect.stringMatching(/^https:\/\/.*\/errors\/[a-z_]+$/),
-    title,
-    status,
-    code,
-  });
-  expect(reply.status).toBe(status);
-  expect(reply.json.detail).toEqual(expect.stringMatching(/^\S.{5,}/));
-  expect(
-    Object.keys(reply.json).filter(
-      (key) => !["type", "title", "status", "detail", "code", "errors", "turn"].includes(key),
-    ),
-  ).toEqual([]);
-  expect(reply.text).not.toMatch(
-    / at .*\.ts|node_modules|SQLITE_|ZodError|TypeError|SessionObject|transactionSync|\bundefined\b|injected/,
-  );
-}
+import { expectProblem, type ProblemJson } from "./problem.ts";
 
 const ask = (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
   call<ProblemJson>(method, path, body, headers);
