@@ -18,12 +18,12 @@ import {
   wireModel,
 } from "../support/session.ts";
 
-const FAULTS: [string, Omit<Fault, "at">][] = [
-  ["one write", { writes: true, lasting: false }],
-  ["every write from one on", { writes: true, lasting: true }],
-  ["one statement", { writes: false, lasting: false }],
-  ["every statement from one on", { writes: false, lasting: true }],
-];
+const ONE_WRITE = { writes: true, lasting: false };
+const ONE_STATEMENT = { writes: false, lasting: false };
+const EVERY_WRITE = { writes: true, lasting: true };
+const EVERY_STATEMENT = { writes: false, lasting: true };
+
+vi.setConfig({ testTimeout: 60_000 });
 
 beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
@@ -77,11 +77,13 @@ function expectRefused(reply: Reply<unknown>): void {
   expect(reply.headers.get("retry-after")).toBe("1");
 }
 
-describe.each(FAULTS)("when %s fails", (_, kind) => {
+describe("a turn is refused whole, or unknown, or done; and done once in the end", () => {
   it.each([
-    ["a warm turn", false],
-    ["a turn after a cold start", true],
-  ])("%s is refused whole, or unknown, or done; and done once in the end", { timeout: 60_000 }, async (_, cold) => {
+    ["one write, warm", ONE_WRITE, false],
+    ["every write from one on, warm", EVERY_WRITE, false],
+    ["every statement from one on, warm", EVERY_STATEMENT, false],
+    ["one statement, after a cold start", ONE_STATEMENT, true],
+  ])("%s", async (_, kind, cold) => {
     const outcomes = new Set<number>();
     const statements = await atEach(kind, async (fault) => {
       const { id } = await createSession();
@@ -114,8 +116,11 @@ describe.each(FAULTS)("when %s fails", (_, kind) => {
   });
 });
 
-describe.each(FAULTS)("when %s fails while a turn waits behind another", (_, kind) => {
-  it("both end, the second as if nothing had been", { timeout: 60_000 }, async () => {
+describe("a turn that waits goes on behind one whose end", () => {
+  it.each([
+    ["meets one write that fails", ONE_WRITE],
+    ["meets statements that all fail, from one on", EVERY_STATEMENT],
+  ])("%s", async (_, kind) => {
     const statements = await atEach(kind, async (fault) => {
       const { id } = await createSession();
       const input = `input ${fault.at}.`;
@@ -140,11 +145,11 @@ describe.each(FAULTS)("when %s fails while a turn waits behind another", (_, kin
   });
 });
 
-describe.each(FAULTS.slice(0, 2))("when %s fails", (_, kind) => {
+describe("with one write that fails", () => {
   it("a session is created whole or not at all", async () => {
     const { id: other } = await createSession();
     await createSession(); // with several, each scenario looks at what was sent by itself
-    const statements = await atEach(kind, async (fault) => {
+    const statements = await atEach(ONE_WRITE, async (fault) => {
       const id = `s-${crypto.randomUUID()}`;
       const create = () => call("POST", "/v1/sessions", { agent: "concierge", model, id });
       let reply!: Reply<unknown>;
@@ -168,8 +173,8 @@ describe.each(FAULTS.slice(0, 2))("when %s fails", (_, kind) => {
     ["turns/turn_1/abandon", {}],
     ["turns/turn_1/retry", {}],
     ["turns/turn_2/cancel", {}],
-  ])("%s changes everything or nothing", { timeout: 60_000 }, async (path, body) => {
-    const statements = await atEach(kind, async (fault) => {
+  ])("%s changes everything or nothing", async (path, body) => {
+    const statements = await atEach(ONE_WRITE, async (fault) => {
       const { id } = await createSession();
       await provider.script({ kind: "hang", match: { model: wireModel(), text: `lost ${fault.at}.` } });
       await post(id, `lost ${fault.at}.`);
