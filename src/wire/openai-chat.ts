@@ -9,6 +9,7 @@ import { createParser } from "eventsource-parser";
 import { MAX_ANSWER_BYTES } from "../limits.ts";
 import type { Block, Usage } from "../log/entries.ts";
 import { joinBlocks, utf8 } from "../prompt/text.ts";
+import { renderHistory } from "./rendered-history.ts";
 import type { Decoder, Wire, WireEvent, WireMessage, WireRequest } from "./wire.ts";
 
 /** Chat Completions wants a result for every call; a tool that said nothing gets this, since content is never empty. */
@@ -24,8 +25,15 @@ function render(request: WireRequest): Uint8Array {
   const fields = [`"model":${json(request.model)}`, '"stream":true', '"stream_options":{"include_usage":true}'];
   if (typeof cacheKey === "string" && cacheKey !== "") fields.push(`"prompt_cache_key":${json(cacheKey)}`);
   if (request.tools !== null) fields.push(`"tools":${request.tools}`);
-  const messages = [...systemMessage(request.system), ...conversation(request)];
-  return utf8(`{${fields.join(",")},"messages":[${messages.join(",")}]}`);
+  const { messages, temporaryAt } = request;
+  const start = `{${fields.join(",")},"messages":[`;
+  const system = systemMessage(request.system);
+  const rest = [...request.temporary.flatMap(systemMessage), ...messages.slice(temporaryAt).flatMap(messageJson)];
+  if (rest.length === 0) return utf8(`${start}${[...system, ...conversation(request)].join(",")}]}`);
+  const followed = (json: string[]) => json.map((one) => `${one},`).join("");
+  const history = messages.slice(0, temporaryAt);
+  const oneMessage = (message: WireMessage) => followed(messageJson(message));
+  return renderHistory(start + followed(system), history, oneMessage, `${rest.join(",")}]}`);
 }
 
 /** Tools, system text, then each message as sent: the order in which OpenAI matches a cached prefix. */

@@ -18,7 +18,10 @@ export interface WireRequest {
   system: string;
   /** Tool definitions as canonical JSON (an array), or `null`. */
   tools: string | null;
-  /** History and the turn's messages so far, in order. */
+  /**
+   * History and the turn's messages so far, in order. A message is never changed after it was rendered; passing the same
+   * objects again spares rendering them again.
+   */
   messages: readonly WireMessage[];
   /** Texts for this turn only, already without the expired ones. */
   temporary: readonly string[];
