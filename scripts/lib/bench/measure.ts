@@ -3,8 +3,13 @@ import { messageText } from "./conversation.ts";
 import type { Lab, Round } from "./lab.ts";
 import type { Plan } from "./options.ts";
 
-/** Turns on every session before they count: connections open, code compiled, history in memory. */
-const WARM_UP = 10;
+/** Turns before anything counts: connections open, code compiled. */
+const WARM_UP = 20;
+/** And of every session: its history in memory, and rendered once. */
+const SESSION_WARM_UP = 2;
+
+/** A history grows by two messages a turn: after growing by this share, the next session of that length is taken. */
+const MOST_GROWN = 0.1;
 
 /** The history length at which new processes are measured, or the nearest one there is. */
 const RESTART_SIZE = 1000;
@@ -41,15 +46,18 @@ interface Talk {
 /** Carries the plan out; `say` hears what is going on. */
 export async function measure(lab: Lab, plan: Plan, say: Say): Promise<Results> {
   const restartSize = nearest(plan.sizes, RESTART_SIZE);
-  const warm = plan.sizes.filter((size) => size > 0).map((size): Talk => ({ id: `warm-${size}`, messages: size }));
+  const warm = plan.sizes.map((size) => talks(`warm-${size}`, size, Math.ceil(plan.turns / turnsEach(size))));
   const evicted = plan.sizes.map((size) => talks(`evicted-${size}`, size, plan.cold));
   const restarted = talks("restarted", restartSize, plan.restarts);
-  await fill(lab, [...warm, ...evicted.flat(), ...restarted], say);
+  // Warm sessions without a history are created one by one, each just before its turn.
+  const filled = warm.flat().filter(({ messages }) => messages > 0);
+  await fill(lab, [...filled, ...evicted.flat(), ...restarted], say);
 
   const results: Results = { warm: [], cold: [] };
-  for (const messages of plan.sizes) {
+  for (let n = 1; n <= WARM_UP; n++) await round(lab, await newTalk(lab, `warm-up-${n}`));
+  for (const [index, messages] of plan.sizes.entries()) {
     say(`${plan.turns} warm turns at ${messages.toLocaleString("en")} messages`);
-    results.warm.push(await warmTurns(lab, plan.turns, messages));
+    results.warm.push(await warmTurns(lab, plan.turns, messages, warm[index]!));
   }
   if (plan.cold > 0) results.cold.push(...(await resumeEvicted(lab, plan, evicted, say)));
   if (plan.restarts > 0) {
@@ -59,19 +67,31 @@ export async function measure(lab: Lab, plan: Plan, say: Say): Promise<Results> 
   return results;
 }
 
-async function warmTurns(lab: Lab, turns: number, messages: number): Promise<Warm> {
-  const talk: Talk = { id: `warm-${messages}`, messages };
-  // Without a history a turn is a session's first one; its object is in memory since it was created.
-  const next = messages === 0 ? (n: number) => newTalk(lab, `first-${n}`) : async () => talk;
+async function warmTurns(lab: Lab, turns: number, messages: number, sessions: Talk[]): Promise<Warm> {
   const rounds: Round[] = [];
-  for (let n = 1; n <= WARM_UP; n++) await round(lab, await next(n));
-  for (let n = 1; n < turns; n++) rounds.push(await round(lab, await next(WARM_UP + n)));
-  const last = await next(WARM_UP + turns);
-  const before = lab.rows(last.id);
-  rounds.push(await round(lab, last));
-  const after = lab.rows(last.id);
-  const rows = Object.fromEntries(Object.keys(after).map((table) => [table, after[table]! - before[table]!]));
+  let rows = {};
+  for (const [index, session] of sessions.entries()) {
+    // Without a history a turn is a session's first one; its object is in memory since it was created.
+    const talk = messages === 0 ? await newTalk(lab, `first-${index + 1}`) : session;
+    for (let n = 0; messages > 0 && n < SESSION_WARM_UP; n++) await round(lab, talk);
+    const count = Math.min(turnsEach(messages), turns - rounds.length);
+    for (let n = 0; n < count; n++) {
+      const last = rounds.length === turns - 1;
+      const before = last ? lab.rows(talk.id) : {};
+      rounds.push(await round(lab, talk));
+      if (last) rows = difference(before, lab.rows(talk.id));
+    }
+  }
   return { messages, rounds, rows };
+}
+
+/** Measured turns of one session whose history begins with `messages`. */
+function turnsEach(messages: number): number {
+  return Math.max(1, Math.floor((messages * MOST_GROWN) / 2));
+}
+
+function difference(before: Record<string, number>, after: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
 }
 
 async function resumeEvicted(lab: Lab, { sizes, cold }: Plan, sessions: Talk[][], say: Say): Promise<Cold[]> {

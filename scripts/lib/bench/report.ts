@@ -37,9 +37,10 @@ export function report(results: Results): string {
 
 const NOTES = `Medians. bare: a Hono Worker gets the whole request from its client and forwards it. held: it has the request already.
 added: the median of (Selfsame - bare), each turn against the same bytes sent right after it, with its 10th and 90th
-percentile. Every answer is paced alike by the provider; the first delta comes at once. Rows are those a turn adds to the
-session's tables; rows read and written are counted by test/session/costs.test.ts. CPU is that of all processes of a
-Worker, wrangler's own proxy included.`;
+percentile. Every answer is paced alike by the provider; the first delta comes at once. A turn at 0 messages is a
+session's first. Histories grow by at most a tenth while they are measured. Rows are those one turn adds to the session's
+tables; rows read and written are counted by test/session/costs.test.ts. CPU is that of all processes of a Worker,
+wrangler's own proxy included.`;
 
 /** Each target with what was measured of it. A target whose history lengths were not measured is left out. */
 export function verdicts(warm: readonly Warm[]): Verdict[] {
