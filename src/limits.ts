@@ -21,6 +21,18 @@ export const MAX_JSON_DEPTH = 64;
  */
 export const MAX_JSON_VALUES = 20_000;
 
+/**
+ * A whole JSON body of an imported history: 413. The router hands it on in one RPC call of at most 32 MiB, where a
+ * character may take two bytes that took one here. It is some million tokens; no model is sent more.
+ */
+export const MAX_HISTORY_BODY_BYTES = 15 * 1024 * 1024;
+/** Values in such a body, about ten a message: 400. Its schema stops at the first faults, so wrong ones cost nothing. */
+export const MAX_HISTORY_VALUES = 200_000;
+/** Messages of an imported history: 400. All are written in one transaction, some microseconds each. */
+export const MAX_HISTORY_MESSAGES = 20_000;
+/** Blocks of one imported message: 400. A turn of this service has a handful. */
+export const MAX_MESSAGE_BLOCKS = 1_000;
+
 /** Faults named in one problem response, and characters of each text in it: the answer must not grow with the body. */
 export const MAX_FIELD_ERRORS = 20;
 export const MAX_PROBLEM_TEXT = 500;
@@ -78,6 +90,17 @@ export const USAGE_WAIT_MS = 2_000;
 
 /** An answer longer than this is cut off: `incomplete`. Bounds the memory one stream can take. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** The text of one imported message, all blocks together: 413. What was an answer here can be brought in elsewhere. */
+export const MAX_MESSAGE_BYTES = MAX_ANSWER_BYTES;
+
+/**
+ * Each text of a saved prompt (base, developer, prepared): 413. The longest one that can be made here has two slots, rules
+ * and a model family's notes: three times `MAX_INSTRUCTIONS_BYTES` and some more.
+ */
+export const MAX_SAVED_TEXT_BYTES = 4 * 1024 * 1024;
+/** Prepared prompts of one saved prompt, one a model family and level: 400. */
+export const MAX_SAVED_PROMPTS = 64;
 
 /** How much of a provider's error body is read for the log; the rest is dropped. */
 export const MAX_PROVIDER_ERROR_BYTES = 4096;

@@ -5,6 +5,7 @@ import { jsonBody } from "./body.ts";
 import type { AppEnv } from "./env.ts";
 import { failureOf, Problem, problemResponse } from "./problem.ts";
 import { agentRoutes } from "./routes/agents.ts";
+import { historyRoutes } from "./routes/history.ts";
 import { openRoutes } from "./routes/open.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { turnRoutes } from "./routes/turns.ts";
@@ -22,6 +23,7 @@ export function createApp(): OpenAPIHono<AppEnv> {
   app.use("*", authenticate, jsonBody);
   agentRoutes(app);
   sessionRoutes(app);
+  historyRoutes(app);
   turnRoutes(app);
   return app;
 }

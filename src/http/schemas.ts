@@ -16,7 +16,7 @@ import { byteLength } from "../prompt/text.ts";
 import { TURN_STATES } from "../turn/table.ts";
 
 /** Marks an issue that is about size: it is answered 413, not 400. */
-const tooLarge = (what: string, limit: number) => ({
+export const tooLarge = (what: string, limit: number) => ({
   error: `${what} is longer than ${limit} bytes`,
   params: { tooLarge: true },
 });
@@ -29,18 +29,22 @@ export const SESSION_ID = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._~-]{0,${MAX_ID_LEN
 // ---- requests ----
 
 /** Any JSON object, kept as it came. Not `z.record`, which drops a key `__proto__` without a word. */
-const Metadata = z
+export const JsonObject = z
   .custom<Record<string, unknown>>((value) => typeof value === "object" && value !== null && !Array.isArray(value), {
     error: "must be an object",
   })
-  .refine((value) => byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, tooLarge("metadata", MAX_METADATA_BYTES))
   .openapi({ type: "object", additionalProperties: true });
+
+const Metadata = JsonObject.refine(
+  (value) => byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES,
+  tooLarge("metadata", MAX_METADATA_BYTES),
+);
 
 const IdentityVersion = z.literal(IDENTITY_VERSION).optional();
 
 const IdentityAssertion = z.strictObject({ version: IdentityVersion, id: IdentityId });
 
-const NewIdentity = z
+export const NewIdentity = z
   .strictObject({
     version: IdentityVersion,
     id: IdentityId.optional(),

@@ -1,6 +1,7 @@
 /** What a schema found wrong, as a Problem: which code, and where in the caller's JSON. */
 import type { z } from "@hono/zod-openapi";
 import type { ErrorCode, FieldError } from "../errors.ts";
+import { jsonPath } from "../prompt/text.ts";
 import { Problem } from "./problem.ts";
 
 /** For `OpenAPIHono`'s `defaultHook`: turns a failed validation into a Problem. */
@@ -39,10 +40,4 @@ function codeOf(issues: readonly z.core.$ZodIssue[]): ErrorCode {
   }
   if (issues.some(({ path }) => path[0] === "identity")) return "invalid_identity";
   return "invalid_request";
-}
-
-/** `["input", 0, "text"]` as `input[0].text`; the whole body is `$`. */
-function jsonPath(path: readonly PropertyKey[]): string {
-  const text = path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  return text.replace(/^\./, "") || "$";
 }

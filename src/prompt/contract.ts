@@ -15,7 +15,17 @@ export type Slot = "base" | "developer" | "reference" | "turn";
 
 export interface PromptBlock {
   slot: Slot;
-  source: "platform" | "identity" | "skill" | "agents" | "project" | "hook" | "description" | "override" | "reference";
+  source:
+    | "platform"
+    | "identity"
+    | "skill"
+    | "agents"
+    | "project"
+    | "hook"
+    | "description"
+    | "override"
+    | "reference"
+    | "restored";
   id: string;
   text: string;
 }
@@ -70,6 +80,15 @@ export function compileContract(request: CompileRequest): CompiledContract {
     developer: joinBlocks(blocks.filter((block) => block.slot === "developer").map((block) => block.text)),
   };
   return { contract, fingerprint: fingerprint(contract), sources: blocks.map(blockRef) };
+}
+
+/** A contract that was saved elsewhere, as it is: its sources say no more than that. */
+export function restoredContract(contract: Contract): CompiledContract {
+  const blocks = (["base", "developer"] as const).map(
+    (slot): PromptBlock => ({ slot, source: "restored", id: slot, text: contract[slot] }),
+  );
+  const sources = blocks.filter((block) => block.text !== "").map(blockRef);
+  return { contract, fingerprint: fingerprint(contract), sources };
 }
 
 /** The agent's reference blocks: REFERENCE.md, then its skills' second parts. Never part of the contract. */

@@ -68,6 +68,12 @@ export function findLoneSurrogate(value: unknown, path = ""): string | null {
   return null;
 }
 
+/** `["input", 0, "text"]` as `input[0].text`; the root itself is `$`. */
+export function jsonPath(path: readonly PropertyKey[]): string {
+  const text = path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
+  return text.replace(/^\./, "") || "$";
+}
+
 /** Joins the pieces that have text with one blank line between them; nothing is added around or inside them. */
 export function joinBlocks(texts: readonly string[]): string {
   return texts.filter((text) => text !== "").join("\n\n");

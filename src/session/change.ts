@@ -4,7 +4,7 @@ import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { familyOf, preparePrompt } from "../prompt/prepare.ts";
 import { findProvider } from "../runtime/providers.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
-import { keepText } from "./contract.ts";
+import { keepPrepared } from "./contract.ts";
 import { restoreText } from "./restore.ts";
 import type { SessionRow } from "./rows.ts";
 
@@ -38,8 +38,8 @@ function write(ctx: SessionContext, change: Partial<SessionRow>, prompt: string 
   const { tenant, epoch, level } = sessionRow(ctx);
   ctx.store.transaction(() => {
     if (prompt !== null) {
-      keepText(ctx, tenant, "prompt", change.promptSha256!, prompt);
-      ctx.store.insertPrepared(epoch, change.family!, level, change.promptSha256!);
+      const made = { sha256: change.promptSha256!, text: prompt };
+      keepPrepared(ctx, tenant, epoch, { family: change.family!, level }, made);
     }
     ctx.store.updateSession({ ...change, updatedAt: isoTime(ctx) });
   });

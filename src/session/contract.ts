@@ -74,12 +74,23 @@ export function writeContract(
   const { store } = ctx;
   const { compiled, prepared } = fresh;
   keepText(ctx, row.tenant, "contract", fingerprintHex(compiled.fingerprint), contractText(compiled.contract));
-  keepText(ctx, row.tenant, "prompt", prepared.sha256, prepared.text);
-  store.insertPrepared(epoch, row.family, row.level, prepared.sha256);
+  keepPrepared(ctx, row.tenant, epoch, row, prepared);
   store.putText("inputs", JSON.stringify(fresh.inputs));
   const body = { fingerprint: compiled.fingerprint, epoch, reason, sources: compiled.sources };
   store.append(isoTime(ctx), { type: "contract", body });
   if (fresh.hookFailure !== null) notice(ctx, "hook_failed", fresh.hookFailure);
+}
+
+/** Keeps a prompt as the one of a model family and level in an epoch. Inside the caller's transaction. */
+export function keepPrepared(
+  ctx: SessionContext,
+  tenant: string,
+  epoch: number,
+  { family, level }: Pick<SessionRow, "family" | "level">,
+  { sha256, text }: PreparedPrompt,
+): void {
+  keepText(ctx, tenant, "prompt", sha256, text);
+  ctx.store.insertPrepared(epoch, family, level, sha256);
 }
 
 export function notice(ctx: SessionContext, code: string, text: string, turn: number | null = null): void {
@@ -124,22 +135,25 @@ export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
   // A turn may have been accepted while the hook was asked.
   if (ctx.store.queued(sessionRow(ctx).endedThrough).length > 0) return busy();
   ctx.store.transaction(() => {
-    const seq = ctx.store.append(isoTime(ctx), { type: "clear", body: {} });
-    beginEpoch(ctx, "clear", fresh.value, {
-      messagesFrom: seq + 1,
-      historyFrom: seq + 1,
-      gaps: [],
-      cut: null,
-      messageCount: 0,
-      lastState: null,
-    });
+    beginEpoch(ctx, "clear", fresh.value, cutHistoryOff(ctx));
   });
   adopt(ctx, fresh.value.prepared.text);
   ctx.memory.history = [];
   return ok(undefined);
 }
 
-async function recompile(ctx: SessionContext, change: InstructionChange): Promise<Result<FreshContract>> {
+/** Writes that the conversation begins anew here; what the session's row then says of it. */
+export function cutHistoryOff(ctx: SessionContext): Partial<SessionRow> {
+  const from = ctx.store.append(isoTime(ctx), { type: "clear", body: {} }) + 1;
+  return { messagesFrom: from, historyFrom: from, gaps: [], cut: null, messageCount: 0, lastState: null };
+}
+
+/** Compiles the session's contract from today's sources and its own inputs; as another identity, if one is given. */
+export async function recompile(
+  ctx: SessionContext,
+  change: InstructionChange,
+  identity: Identity = sessionRow(ctx).identity,
+): Promise<Result<FreshContract>> {
   const row = sessionRow(ctx);
   const agent = findAgent(ctx, row.agent);
   if (agent === null) {
@@ -150,7 +164,7 @@ async function recompile(ctx: SessionContext, change: InstructionChange): Promis
   const stored = storedInputs(ctx);
   const overrides = applyOverrides(stored.overrides, change.instructions);
   const project = change.project === undefined ? stored.project : change.project;
-  const { identity, level, family } = row;
+  const { level, family } = row;
   const fresh = await compileFresh(ctx, {
     agent,
     identity,
@@ -165,21 +179,21 @@ async function recompile(ctx: SessionContext, change: InstructionChange): Promis
   return fresh;
 }
 
-function beginEpoch(
+/** Exchanges the contract. What is compiled is today's agent's; a restored one leaves the agent's version as it was. */
+export function beginEpoch(
   ctx: SessionContext,
-  reason: "refresh" | "follow" | "clear",
+  reason: Exclude<EntryBodies["contract"]["reason"], "initial">,
   fresh: FreshContract,
   change: Partial<SessionRow>,
 ): void {
   const row = sessionRow(ctx);
-  const agent = findAgent(ctx, row.agent)!;
+  const agent = reason === "restored" ? null : findAgent(ctx, row.agent);
   const epoch = row.epoch + 1;
   writeContract(ctx, row, epoch, reason, fresh);
   ctx.store.updateSession({
     ...change,
+    ...(agent === null ? {} : { agentVersion: agent.version, policy: agent.config.instructions }),
     epoch,
-    agentVersion: agent.version,
-    policy: agent.config.instructions,
     fingerprint: fresh.compiled.fingerprint,
     sources: fresh.compiled.sources,
     promptSha256: fresh.prepared.sha256,
@@ -190,7 +204,7 @@ function beginEpoch(
 }
 
 /** After the commit: the new prompt is the one in use, and drift is to be compared again. */
-function adopt(ctx: SessionContext, prompt: string): void {
+export function adopt(ctx: SessionContext, prompt: string): void {
   ctx.memory.prompt = prompt;
   ctx.memory.driftChecked = false;
   ctx.memory.notAdoptable = null;

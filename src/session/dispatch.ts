@@ -5,12 +5,15 @@
 import { ok, type Result } from "../errors.ts";
 import { DEFAULT_HISTORY_TOKENS } from "../limits.ts";
 import { type EntryBodies, PROJECTION, type TemporaryText, type WireParams } from "../log/entries.ts";
+import { templateValues } from "../prompt/contract.ts";
 import { sha256Hex } from "../prompt/hash.ts";
+import { expand } from "../prompt/template.ts";
 import { type TextBlock, turnContext } from "../prompt/turn-context.ts";
 import { cacheKeyParams, findProvider, type Provider } from "../runtime/providers.ts";
 import {
   estimateTokens,
   type HistoryItem,
+  isUnremarked,
   messageTokens,
   type Selection,
   selectHistory,
@@ -89,16 +92,19 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
   }
   const opens = row.openingTurn === null;
   const { identity, level } = row;
+  const agent = findAgent(ctx, row.agent);
+  // Only templates of event and opening texts look at it: a plain message needs no read.
+  const inputs = opens || turn.event !== "message" ? storedInputs(ctx) : { project: null };
+  const remark = expand(ctx.bundle.notices.history_seeded, templateValues({ agent, identity, inputs }));
   const context = turnContext({
     bundle: ctx.bundle,
-    agent: findAgent(ctx, row.agent),
+    agent,
     identity,
     level,
     event: turn.event,
-    notices: [],
+    notices: opens && isUnremarked(loadHistory(ctx), remark) ? ["history_seeded"] : [],
     input: turn.input ?? [],
-    // Only templates of event and opening texts look at it: a plain message needs no read.
-    inputs: opens || turn.event !== "message" ? storedInputs(ctx) : { project: null },
+    inputs,
   });
   return { content: opens ? context.fresh : context.resume, opens };
 }

@@ -5,24 +5,15 @@ import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ROWS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
 import { fingerprintHex } from "../prompt/fingerprint.ts";
-import { utf8 } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import type { SessionContext } from "./context.ts";
 import { restoreText } from "./restore.ts";
 import { type LogRow, turnId } from "./rows.ts";
+import { textStream } from "./text-stream.ts";
 
 /** Everything up to now; entries written while it is read are left for the next export. */
 export function exportLog(ctx: SessionContext): ReadableStream<Uint8Array> {
-  const pages = readPages(ctx, ctx.store.nextSeq());
-  return new ReadableStream({
-    type: "bytes",
-    async pull(controller) {
-      const { done, value } = await pages.next();
-      if (!done) return controller.enqueue(utf8(value));
-      controller.close();
-      controller.byobRequest?.respond(0);
-    },
-  });
+  return textStream(readPages(ctx, ctx.store.nextSeq()));
 }
 
 async function* readPages(ctx: SessionContext, to: number): AsyncGenerator<string, undefined> {

@@ -16,6 +16,8 @@ import type { Cursor } from "./cursor.ts";
 import { checkDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
 import { exportLog } from "./export.ts";
+import { exportHistory } from "./history.ts";
+import { type HistoryImport, importHistory } from "./import.ts";
 import { Lane } from "./lane.ts";
 import { eventStream } from "./live.ts";
 import { drainOutbox } from "./outbox.ts";
@@ -128,10 +130,17 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   }
 
   async clear(): Promise<Result<SessionResource>> {
-    return this.#opened(async () => {
-      if (!this.#ctx.lane.idle || this.#activeTurn() !== null) return busy();
-      return this.#changing(() => clearSession(this.#ctx));
-    });
+    return this.#opened(() => this.#cutting(() => clearSession(this.#ctx)));
+  }
+
+  /** Another history in place of the present one. */
+  async putHistory(request: HistoryImport): Promise<Result<SessionResource>> {
+    return this.#opened(() => this.#cutting(() => importHistory(this.#ctx, request)));
+  }
+
+  /** The current history as JSON text, streamed. */
+  async history(): Promise<Result<ReadableStream<Uint8Array>>> {
+    return this.#opened(() => exportHistory(this.#ctx));
   }
 
   /** Another model, other metadata: from the next turn on. */
@@ -296,6 +305,11 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     this.#drainSoon();
     checkDrift(this.#ctx);
     return ok(this.#resource());
+  }
+
+  /** A change that cuts the history off: not while a turn runs or waits. */
+  async #cutting(change: () => Promise<Result<void>>): Promise<Result<SessionResource>> {
+    return this.#ctx.lane.idle && this.#activeTurn() === null ? this.#changing(change) : busy();
   }
 
   async #withTurn<T>(id: string, work: (turn: TurnRow) => Promise<Result<T>>): Promise<Result<T>> {

@@ -78,6 +78,15 @@ export interface MessageRow {
   role: Role;
   content: Block[];
   status: "complete" | "partial";
+  /** What a caller keeps with a message it brought in. */
+  metadata: Record<string, unknown> | null;
+}
+
+/** A prompt prepared for a model family and level, by the hash of its text. */
+export interface PreparedRow {
+  family: string;
+  level: Level;
+  sha256: string;
 }
 
 /** A log line's parts; `body` is the JSON object text it was stored with. */

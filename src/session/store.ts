@@ -4,10 +4,12 @@
  */
 import { MAX_ROW_VALUE_BYTES } from "../limits.ts";
 import type { Block, Draft, EntryBodies, Role, SeqRange } from "../log/entries.ts";
+import type { Level } from "../prompt/contract.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { Database, type SqlRow } from "../storage/database.ts";
 import { migrate, schemaVersion } from "../storage/migrations.ts";
+import { visibleRanges } from "../turn/history.ts";
 import { IN_FLIGHT, type StoredState } from "../turn/table.ts";
 import { insertStatement, readRow, SESSION_COLUMNS, TURN_COLUMNS, updateStatement } from "./columns.ts";
 import {
@@ -17,6 +19,7 @@ import {
   type MessageRow,
   messageId,
   type OutboxRow,
+  type PreparedRow,
   type SessionRow,
   type TurnRow,
 } from "./rows.ts";
@@ -118,9 +121,10 @@ export class Store {
     role: Role,
     content: readonly Block[],
     status: MessageRow["status"] = "complete",
+    metadata: MessageRow["metadata"] = null,
   ): number {
     const seq = this.nextSeq();
-    const body: EntryBodies["message"] = { id: messageId(seq), role, content: [...content], status, metadata: null };
+    const body: EntryBodies["message"] = { id: messageId(seq), role, content: [...content], status, metadata };
     this.#db.run(
       "INSERT INTO messages (seq, ts, turn, role, body) VALUES (?, ?, ?, ?, ?)",
       ...[seq, ts, turn, role, this.#db.spill(`log:${seq}`, JSON.stringify(body))],
@@ -185,9 +189,9 @@ export class Store {
 
   /** Messages from `from` on, in order, without those in the gaps, which are not read at all. */
   history(from: number, gaps: readonly SeqRange[]): MessageRow[] {
-    const starts = [from, ...gaps.map(([, to]) => to + 1)];
-    const ends = [...gaps.map(([start]) => start - 1), Number.MAX_SAFE_INTEGER];
-    return starts.flatMap((start, index) => this.messagesBetween(start, ends[index]!));
+    return visibleRanges(from, gaps, Number.MAX_SAFE_INTEGER).flatMap(([start, end]) =>
+      this.messagesBetween(start, end),
+    );
   }
 
   /** Messages with `from` ≤ seq ≤ `to`, in order. */
@@ -199,10 +203,15 @@ export class Store {
 
   /**
    * A page of messages after a `seq`, bounded by number and by the bytes of their text. Whatever was said is among them,
-   * also in turns that failed.
+   * also in turns that failed. `end` is the first `seq` left out.
    */
-  messages(after: number, limit: number, bytes: number): { rows: MessageRow[]; more: boolean } {
-    const { rows, more } = this.#page("messages", after + 1, Number.MAX_SAFE_INTEGER, limit, bytes);
+  messages(
+    after: number,
+    limit: number,
+    bytes: number,
+    end = Number.MAX_SAFE_INTEGER,
+  ): { rows: MessageRow[]; more: boolean } {
+    const { rows, more } = this.#page("messages", after + 1, end, limit, bytes);
     return { rows: rows.map((row) => this.#message(row)), more };
   }
 
@@ -315,6 +324,15 @@ export class Store {
     return row === null ? null : String(row.sha256);
   }
 
+  /** Every prompt that was prepared in an epoch. */
+  preparedIn(epoch: number): PreparedRow[] {
+    return this.#db
+      .all("SELECT family, level, sha256 FROM prepared WHERE epoch = ? ORDER BY family, level", epoch)
+      .map((row) => {
+        return { family: String(row.family), level: String(row.level) as Level, sha256: String(row.sha256) };
+      });
+  }
+
   /** Whether a prepared prompt was ever this session's. */
   hasPrepared(sha256: string): boolean {
     return this.#db.first("SELECT 1 FROM prepared WHERE sha256 = ?", sha256) !== null;
@@ -419,6 +437,7 @@ export class Store {
       role: String(row.role) as Role,
       content: body.content,
       status: body.status,
+      metadata: body.metadata,
     };
   }
 }

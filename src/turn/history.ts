@@ -80,6 +80,24 @@ export function seqRanges(chosen: readonly Pick<HistoryItem, "seq">[], gaps: rea
   return ranges;
 }
 
+/** Where messages of the history stand: from `from` to `last`, without the gaps; empty ranges are left out. */
+export function visibleRanges(from: number, gaps: readonly SeqRange[], last: number): SeqRange[] {
+  const starts = [from, ...gaps.map(([, to]) => to + 1)];
+  const ends = [...gaps.map(([start]) => start - 1), last];
+  return starts.map((start, index): SeqRange => [start, ends[index]!]).filter(([start, end]) => start <= end);
+}
+
+/**
+ * Whether the history holds messages that were brought in and no message of this session's that says so in `remark`. The
+ * text is compared with our own notices only, never with what anyone said.
+ */
+export function isUnremarked(items: readonly Pick<HistoryItem, "turn" | "content">[], remark: string): boolean {
+  const says = (block: Block) => block.type === "notice" && block.text === remark;
+  return (
+    items.some(({ turn }) => turn === null) && !items.some(({ turn, content }) => turn !== null && content.some(says))
+  );
+}
+
 /**
  * Takes a range of messages out of the history. Gaps inside it vanish in it; one before it takes it in when nothing
  * visible lies between them (`lastVisible` is the last visible message before the range).

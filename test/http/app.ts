@@ -46,6 +46,8 @@ export const ROUTES = [
   ["DELETE", "/v1/sessions/{id}", "sessions:write"],
   ["POST", "/v1/sessions/{id}/refresh", "sessions:write"],
   ["POST", "/v1/sessions/{id}/clear", "sessions:write"],
+  ["PUT", "/v1/sessions/{id}/history", "sessions:write"],
+  ["GET", "/v1/sessions/{id}/history", "prompts:read"],
   ["GET", "/v1/sessions/{id}/messages", "sessions:read"],
   ["GET", "/v1/sessions/{id}/context", "sessions:read"],
   ["GET", "/v1/sessions/{id}/contract", "prompts:read"],
