@@ -22,10 +22,12 @@ export const MAX_JSON_DEPTH = 64;
 export const MAX_JSON_VALUES = 20_000;
 
 /**
- * A whole JSON body of an imported history: 413. The router hands it on in one RPC call of at most 32 MiB, where a
- * character may take two bytes that took one here. It is some million tokens; no model is sent more.
+ * A whole JSON body of an imported history: 413. It must hold what is given out: a contract of the longest slots (3 MiB)
+ * and its prompt for two model families, with JSON escaping and some million characters of history. Above it lie one RPC
+ * call's 32 MiB, where a character may take two bytes that took one here, and the 128 MB of a worker, in which a body
+ * stands about six times over on its way.
  */
-export const MAX_HISTORY_BODY_BYTES = 15 * 1024 * 1024;
+export const MAX_HISTORY_BODY_BYTES = 12 * 1024 * 1024;
 /** Values in such a body, about ten a message: 400. Its schema stops at the first faults, so wrong ones cost nothing. */
 export const MAX_HISTORY_VALUES = 200_000;
 /** Messages of an imported history: 400. All are written in one transaction, some microseconds each. */

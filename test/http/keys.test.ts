@@ -229,7 +229,12 @@ describe("tenants", () => {
     expect((await fetchWith(service, "/v1/sessions", { ...create, headers: shop })).status).toBe(201);
     for (const [method, path] of ROUTES) {
       if (!path.includes("{id}")) continue;
-      const body = method === "POST" ? { body: path.endsWith("/turns") ? '{"input":"hello"}' : "{}" } : {};
+      const needed = path.endsWith("/turns")
+        ? '{"input":"hello"}'
+        : path.endsWith("/history")
+          ? '{"messages":[]}'
+          : "{}";
+      const body = method === "POST" || method === "PUT" ? { body: needed } : {};
       const ask = (id: string) => fetchWith(service, fill(path, { id }), { method, headers: other, ...body });
       const [theirs, unknown] = [await ask("theirs"), await ask("nobody")];
       expect([theirs.status, theirs.text, [...theirs.headers]], `${method} ${path}`).toEqual([

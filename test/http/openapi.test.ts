@@ -114,6 +114,17 @@ describe("the description", () => {
     expect(check(turns, { input: [{ type: "text", text: "hello" }] })).toEqual([]);
     expect(check(turns, { input: 7 })).not.toEqual([]);
     expect(check(turns, { event: "fresh_start" })).not.toEqual([]);
+    const history = "PUT /v1/sessions/{id}/history";
+    const use = { type: "tool_use", id: "a", name: "find", arguments: "{}" };
+    const messages = [
+      { role: "user", content: "hello", metadata: { any: [1] } },
+      { role: "assistant", content: [use] },
+      { role: "tool", content: [{ type: "tool_result", callId: "a", text: "" }] },
+    ];
+    expect(check(history, { messages, identity: { id: "a" } })).toEqual([]);
+    expect(check(history, {})).toEqual(["$.messages: missing"]);
+    expect(check(history, { messages: [{ role: "system", content: "x" }] })).not.toEqual([]);
+    expect(check(history, { messages: [{ ...messages[0], extra: 1 }] })).not.toEqual([]);
   });
 });
 
@@ -154,7 +165,7 @@ describe("real answers", () => {
     expect((await validated(`GET ${S}/turns/{turn}`, turn)).status).toBe(200);
     expect((await validated(`GET ${S}`, at)).status).toBe(200);
     expect((await validated(`POST ${S}/turns/{turn}/cancel`, `${turn}/cancel`, {})).status).toBe(200);
-    for (const path of ["/messages", "/context", "/contract", "/prompts", "/log"]) {
+    for (const path of ["/messages", "/history", "/context", "/contract", "/prompts", "/log"]) {
       expect((await validated(`GET ${S}${path}`, at + path)).status, path).toBe(200);
     }
     expect((await validated(`GET ${S}/prompts/{sha256}`, `${at}/prompts/${promptSha256}`)).status).toBe(200);
@@ -166,6 +177,8 @@ describe("real answers", () => {
     expect(responseSchema(`POST ${S}/turns`, 200, begun.headers.get("content-type")!.split(";")[0]!)).toBeDefined();
     expect((await validated(`POST ${S}/refresh`, `${at}/refresh`, { project: null })).status).toBe(200);
     expect((await validated(`POST ${S}/clear`, `${at}/clear`, {})).status).toBe(200);
+    const history = { messages: [{ role: "user", content: "x", metadata: { n: 1 } }] };
+    expect((await validated(`PUT ${S}/history`, `${at}/history`, history)).status).toBe(200);
   });
 
   it("that are problems are too, with fields at fault and with a turn", async () => {

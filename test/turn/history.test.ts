@@ -4,9 +4,11 @@ import {
   addGap,
   estimateTokens,
   type HistoryItem,
+  isUnremarked,
   messageTokens,
   selectHistory,
   seqRanges,
+  visibleRanges,
 } from "../../src/turn/history.ts";
 
 /** Turns of a question and an answer, each message costing `tokens`. */
@@ -116,5 +118,48 @@ describe("the estimate", () => {
     expect(estimateTokens("🌍".repeat(10))).toBe(10);
     expect(messageTokens([{ type: "text", text: "🌍".repeat(10) }])).toBe(14);
     expect(messageTokens([])).toBe(4);
+  });
+});
+
+describe("the ranges of the history", () => {
+  it.each([
+    [1, [], [[1, 20]]],
+    [
+      1,
+      [[3, 4]],
+      [
+        [1, 2],
+        [5, 20],
+      ],
+    ],
+    [
+      3,
+      [
+        [3, 4],
+        [6, 20],
+      ],
+      [[5, 5]],
+    ],
+    [21, [], []],
+    [1, [[1, 20]], []],
+  ] as [number, SeqRange[], SeqRange[]][])("from %i without %j are %j", (from, gaps, ranges) => {
+    expect(visibleRanges(from, gaps, 20)).toEqual(ranges);
+  });
+});
+
+describe("a history that was brought in", () => {
+  const said = (turn: number | null, type: "text" | "notice", text: string) => ({ turn, content: [{ type, text }] });
+  const brought = said(null, "text", "x");
+  it("is to be remarked on until a message of the session's own does", () => {
+    expect(isUnremarked([], "R")).toBe(false);
+    expect(isUnremarked([said(1, "text", "x")], "R")).toBe(false);
+    expect(isUnremarked([brought], "R")).toBe(true);
+    expect(isUnremarked([brought, said(1, "notice", "another")], "R")).toBe(true);
+    expect(isUnremarked([brought, said(1, "notice", "R"), said(2, "text", "x")], "R")).toBe(false);
+  });
+
+  it("is not remarked on by what someone said, or by a notice that came with it", () => {
+    expect(isUnremarked([brought, said(1, "text", "R")], "R")).toBe(true);
+    expect(isUnremarked([said(null, "notice", "R")], "R")).toBe(true);
   });
 });
