@@ -4,6 +4,7 @@ import { MESSAGE_PAGE_BYTES } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
 import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { sha256Hex } from "../prompt/hash.ts";
+import type { Identity } from "../prompt/identity.ts";
 import { byteLength } from "../prompt/text.ts";
 import { rebuildRequest } from "../replay/rebuild.ts";
 import { ESTIMATOR, estimateTokens } from "../turn/history.ts";
@@ -38,7 +39,15 @@ export function viewMessages(ctx: SessionContext, after: number, limit: number):
 export function viewTurn(ctx: SessionContext, turn: TurnRow, state?: TurnState): TurnResource {
   const shown = state ?? ctx.live.get(turn.n)?.view.state ?? turn.state;
   const answer = shown !== "completed" || turn.answerSeq === null ? null : ctx.store.message(turn.answerSeq);
-  return turnResource(sessionRow(ctx), turn, shown, answer);
+  return turnResource({ ...sessionRow(ctx), identity: identityOf(ctx, turn) }, turn, shown, answer);
+}
+
+/** Who the agent was in a turn: an imported history may have brought another id since. */
+function identityOf(ctx: SessionContext, { userSeq }: TurnRow): Identity {
+  const { identity, messagesFrom } = sessionRow(ctx);
+  if (identity.source !== "restored" || userSeq === null || userSeq >= messagesFrom) return identity;
+  const entry = ctx.store.entriesOfType("identity").findLast(({ seq }) => seq < userSeq);
+  return entry === undefined ? identity : (JSON.parse(entry.body) as EntryBodies["identity"]).identity;
 }
 
 /** The session's turns, newest first, before the one with number `before` (0 = from the newest). */

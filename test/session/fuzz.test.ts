@@ -65,8 +65,9 @@ class Fuzz {
   }
 
   async step(): Promise<void> {
-    const { say, again, queue, retry, change, refusedChange, fault, heal } = this;
-    const step = this.#pick([say, say, say, again, queue, queue, retry, change, refusedChange, fault, heal, crash]);
+    const { say, again, queue, retry, change, refusedChange, carryOver, fault, heal } = this;
+    const changes = [change, refusedChange, carryOver];
+    const step = this.#pick([say, say, say, again, queue, queue, retry, ...changes, fault, heal, crash]);
     this.trace.push(`\n${step.name}`);
     await step.call(this);
     const { epoch, messageCount } = this.#model;
@@ -171,6 +172,17 @@ class Fuzz {
     await this.#refusing(where, async () => {
       expect((await call("POST", `/v1/sessions/${this.#id}/${change}`, body)).status).toBe(503);
     });
+  }
+
+  /** The history is given out and brought in again, at times after that was refused. */
+  async carryOver(): Promise<void> {
+    const path = `/v1/sessions/${this.#id}/history`;
+    const given = (await call("GET", path)).json;
+    const where = this.#pick(["UPDATE ON session", "INSERT ON entries WHEN NEW.type = 'contract'"]);
+    await this.#refusing(where, async () => expect((await call("PUT", path, given)).status).toBe(503));
+    expect((await call("PUT", path, given)).status).toBe(200);
+    expect((await call("GET", path)).json).toEqual(given);
+    this.#model.carryOver();
   }
 
   async fault(): Promise<void> {

@@ -31,6 +31,16 @@ describe("a saved identity", () => {
     await refused(session.id, one(saved({ id: "agent-8" })));
   });
 
+  it("is not that of the turns before it", async () => {
+    const session = await createSession();
+    await say(session.id, "before");
+    await putHistory(session.id, one(saved({ id: "agent-7" })));
+    await say(session.id, "after");
+    await putHistory(session.id, PLAIN);
+    const { items } = (await call<{ items: { identity: object }[] }>("GET", `/v1/sessions/${session.id}/turns`)).json;
+    expect(items.map(({ identity }) => identity)).toEqual([{ id: "agent-7" }, { id: session.identity.id }]);
+  });
+
   it("that is the session's own changes nothing but what its name says", async () => {
     const session = await createSession({ identity: { id: "agent-7" } });
     const same = await putHistory(session.id, one(saved({ id: "agent-7", name: session.identity.name })));
