@@ -1,5 +1,5 @@
 /** The event stream by itself: what a reader sees that comes late to every change. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { eventStream, LiveTurn, type TurnView } from "../../src/session/live.ts";
 import { EventReader, names, spoken } from "./sse.ts";
 
@@ -97,6 +97,26 @@ describe("a reader that rests between two events", () => {
     const rest = await events.rest();
     expect(names(rest)).toEqual(["delta", "message", "end"]);
     expect(spoken(rest)).toBe("one two three");
+  });
+});
+
+describe("a reader that does not read", () => {
+  it("is given nothing: what streams by is kept once, in the answer, and not for each reader", async () => {
+    const live = liveTurn();
+    const idle = Array.from({ length: 20 }, () => new EventReader(eventStream(live, null, 60_000)));
+    for (const reader of idle) await reader.next();
+    const read = vi.spyOn(live.said, "from");
+    const piece = "x".repeat(16 * 1024);
+    for (let i = 0; i < 256; i++) {
+      live.append(piece);
+      if (i % 16 === 0) await new Promise((resolve) => setTimeout(resolve));
+    }
+    expect(read).not.toHaveBeenCalled();
+    complete(live);
+    const rest = await idle[0]!.rest();
+    expect(names(rest)).toEqual(["delta", "message", "end"]);
+    expect(spoken(rest).length).toBe(4 * 1024 * 1024);
+    for (const reader of idle.slice(1)) await reader.leave();
   });
 });
 

@@ -20,7 +20,10 @@ export interface StreamEvent {
 export class EventReader {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  /** Text that holds the end of an event, or nothing. */
   #buffer = "";
+  /** What came after it: joined only when an event ends in it, since a long one comes in many pieces. */
+  #pieces: string[] = [];
   /** Comment lines seen so far. */
   readonly comments: string[] = [];
 
@@ -41,10 +44,14 @@ export class EventReader {
       }
       const { done, value } = await this.#reader.read();
       if (done) {
-        expect(this.#buffer, "nothing is left half-written").toBe("");
+        expect(this.#buffer + this.#pieces.join(""), "nothing is left half-written").toBe("");
         return null;
       }
-      this.#buffer += this.#decoder.decode(value, { stream: true });
+      const text = this.#decoder.decode(value, { stream: true });
+      if (text === "") continue; // half a character
+      const ends = `${(this.#pieces.at(-1) ?? this.#buffer).at(-1) ?? ""}${text}`.includes("\n\n");
+      this.#pieces.push(text);
+      if (ends) this.#buffer += this.#pieces.splice(0).join("");
     }
   }
 
