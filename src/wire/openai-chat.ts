@@ -15,7 +15,7 @@ import type { Decoder, Wire, WireEvent, WireMessage, WireRequest } from "./wire.
 /** Chat Completions wants a result for every call; a tool that said nothing gets this, since content is never empty. */
 const NO_OUTPUT = "(no output)";
 
-/** The longest message of an `error` event, in UTF-16 units: enough to understand it, not enough to echo an answer. */
+/** The longest message of an error and stop reason, in UTF-16 units: enough to understand, not enough to echo an answer. */
 const MAX_ERROR_CHARS = 200;
 
 export const openaiChat: Wire = { id: "openai-chat@1", render, segments, decoder };
@@ -166,7 +166,7 @@ function decoder(): Decoder {
     if (typeof reason !== "string" || reason === "") return;
     finished = true;
     flushHeld();
-    events.push({ type: "finish", reason });
+    events.push({ type: "finish", reason: reason.slice(0, MAX_ERROR_CHARS).toWellFormed() });
   }
 
   function onFault(message: string): void {

@@ -89,6 +89,15 @@ const CASES: Partial<Record<ErrorCode, Case>> = {
     says: /^identity\.version: /,
     produce: () => call("POST", "/v1/sessions", { agent: "concierge", identity: { version: 2, id: "a" } }),
   },
+  hash_mismatch: {
+    says: /fingerprint/,
+    produce: async () => {
+      const { id } = await createSession();
+      const prompt = { base: "Base.", developer: "", fingerprint: `sha256:${"0".repeat(64)}`, prepared: [] };
+      const metadata = { selfsame: { version: 1, identity: { id: "agent-1" }, prompt } };
+      return call("PUT", `/v1/sessions/${id}/history`, { messages: [{ role: "user", content: "hello", metadata }] });
+    },
+  },
   unauthenticated: { says: /Bearer/, produce: () => callWith({ SIGNING_KEY: signingKey(1) }, "/v1/agents") },
   insufficient_scope: {
     says: /sessions:read/,
@@ -226,7 +235,6 @@ const CASES: Partial<Record<ErrorCode, Case>> = {
 /** Codes that no single call here can produce, and where else they come from. */
 const ELSEWHERE: Partial<Record<ErrorCode, string>> = {
   rate_limited: "the platform's rate limiter answers: test/http/",
-  hash_mismatch: "a history that is put: its own tests",
   thread_lost: "a later issue: threads that a provider holds",
   tool_loop_limit: "a later issue: tools",
 };

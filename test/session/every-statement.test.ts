@@ -169,6 +169,7 @@ describe("with one write that fails", () => {
 
   it.each([
     ["refresh", { instructions: { developer: "New." } }],
+    ["history", { messages: [{ role: "user", content: "brought in" }] }],
     ["clear", {}],
     ["turns/turn_1/abandon", {}],
     ["turns/turn_1/retry", {}],
@@ -186,7 +187,8 @@ describe("with one write that fails", () => {
         await post(id, `runs ${fault.at}.`);
         await provider.waitFor({ model: wireModel(), text: `runs ${fault.at}.` });
       }
-      const act = () => call("POST", `/v1/sessions/${id}/${path}`, body, { prefer: "respond-async" });
+      const method = path === "history" ? "PUT" : "POST";
+      const act = () => call(method, `/v1/sessions/${id}/${path}`, body, { prefer: "respond-async" });
       const before = await rawLog(id);
       let reply!: Reply<unknown>;
       const reached = await withFault(id, fault, async () => {

@@ -3,12 +3,15 @@ import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import {
   MAX_ANSWER_BYTES,
+  MAX_HISTORY_BODY_BYTES,
   MAX_INPUT_BYTES,
   MAX_INSTRUCTIONS_BYTES,
+  MAX_MESSAGE_BYTES,
   MAX_METADATA_BYTES,
   MAX_ROW_VALUE_BYTES,
   MAX_TEMPORARY_BYTES,
 } from "../../src/limits.ts";
+import { fingerprint } from "../../src/prompt/fingerprint.ts";
 import type { ContractResource } from "../../src/session/resources.ts";
 import { countRows } from "../support/rows.ts";
 import {
@@ -328,6 +331,50 @@ describe("an idempotency key", () => {
       }
     });
     expect(written).toBe(0);
+  });
+});
+
+describe("a history that is brought in", () => {
+  const put = (id: string, body: unknown) => call("PUT", `/v1/sessions/${id}/history`, body);
+
+  it("with messages and a saved prompt of megabytes is kept exactly, also in the rows", async () => {
+    const { id } = await createSession();
+    const texts = [EMOJI, textOf("a", 1_900_000), `a${"🌍".repeat(500_000)}`, textOf("\0", 320_000)];
+    const base = textOf("€", 2_100_000);
+    const prompt = { base, developer: "", fingerprint: fingerprint({ base, developer: "" }), prepared: [] };
+    const selfsame = { version: 1, identity: { id: "agent-1", name: "Wren" }, prompt };
+    const messagesIn = texts.map((content, index) => ({
+      role: index % 2 === 0 ? "user" : "assistant",
+      content,
+      ...(index === 3 ? { metadata: { selfsame } } : {}),
+    }));
+    const reply = await put(id, { messages: messagesIn });
+    expect(reply.status, reply.text.slice(0, 300)).toBe(200);
+    await expectRowsFit(id);
+    await crash();
+    expect((await say(id, "next")).status).toBe(200);
+    await expectRowsFit(id);
+    const [sent] = await bodies();
+    await expectSame(sent![0]!.content, base, "the prompt that was sent");
+    const lines = (await logLines(id)).flatMap((line) =>
+      line.type === "message" && line.turn === undefined ? [line] : [],
+    );
+    for (const [index, text] of texts.entries()) {
+      const [block] = lines[index]!.content;
+      await expectSame(block!.type === "text" ? block!.text : "", text, `message ${index}`);
+    }
+  });
+
+  it("with a message over its limit is 413 before anything is written", async () => {
+    const { id } = await createSession();
+    const { written } = await countRows(id, async () => {
+      for (const content of [textOf("🌍", MAX_MESSAGE_BYTES + 1), textOf("a", MAX_HISTORY_BODY_BYTES)]) {
+        const reply = await put(id, { messages: [{ role: "user", content }] });
+        expect([reply.status, reply.json.code]).toEqual([413, "too_large"]);
+      }
+    });
+    expect(written).toBe(0);
+    expect((await getSession(id)).epoch).toBe(1);
   });
 });
 

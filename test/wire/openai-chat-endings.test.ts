@@ -10,6 +10,11 @@ describe("the finish", () => {
     ]);
   });
 
+  test("of any length is kept short and well-formed: it goes into the log", () => {
+    const [event] = decoded(frame(finish(`\ud83d${"x".repeat(100_000)}`)));
+    expect(event).toEqual({ type: "finish", reason: `\ufffd${"x".repeat(199)}` });
+  });
+
   test("comes after the text and the usage of its own chunk", () => {
     const chunk = {
       choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }],
