@@ -9,20 +9,23 @@ import { notice, storedInputs } from "./contract.ts";
  */
 export function checkDrift(ctx: SessionContext): void {
   if (ctx.memory.driftChecked) return;
+  ctx.store.transaction(() => writeDrift(ctx));
+  ctx.memory.driftChecked = true;
+}
+
+/** Compares, and writes what is new of it. Inside the caller's transaction. */
+export function writeDrift(ctx: SessionContext): void {
   const row = sessionRow(ctx);
   const candidate = driftCandidate(ctx, storedInputs(ctx));
   const drifted = candidate !== null;
   const known = row.drift;
   if (drifted && known?.candidate !== candidate) {
     const text = `The agent's sources now compile to ${candidate}; this session stays with ${row.fingerprint}.`;
-    ctx.store.transaction(() => {
-      ctx.store.updateSession({ drift: { candidate, since: isoTime(ctx), current: true } });
-      notice(ctx, "drift", text);
-    });
+    ctx.store.updateSession({ drift: { candidate, since: isoTime(ctx), current: true } });
+    notice(ctx, "drift", text);
   } else if (known !== null && known.current !== drifted) {
-    ctx.store.transaction(() => ctx.store.updateSession({ drift: { ...known, current: drifted } }));
+    ctx.store.updateSession({ drift: { ...known, current: drifted } });
   }
-  ctx.memory.driftChecked = true;
 }
 
 /**

@@ -19,6 +19,7 @@ import {
   recompile,
   storedInputs,
 } from "./contract.ts";
+import { writeDrift } from "./drift.ts";
 
 export interface ImportedMessage {
   role: Role;
@@ -67,6 +68,8 @@ export async function importHistory(ctx: SessionContext, request: HistoryImport)
     for (const { role, content, status, metadata } of messages) {
       ctx.store.appendMessage(now, null, role, content, status, metadata);
     }
+    // What was saved may well differ from today's sources; found out later, that could fail with the import kept.
+    writeDrift(ctx);
   });
   adopt(ctx, fresh.value.prepared.text);
   ctx.memory.history = null;

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { sha256Hex } from "../../src/prompt/hash.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import { type Fault, withFault } from "../support/failing-statements.ts";
+import { saved, savedPrompt } from "../support/history.ts";
 import {
   call,
   crash,
@@ -17,6 +18,9 @@ import {
   say,
   wireModel,
 } from "../support/session.ts";
+
+/** A history that brings another identity and its prompt with it. */
+const SAVED = [{ role: "user", content: "x", metadata: saved({ id: "agent-7" }, savedPrompt("Base.", "Rules.")) }];
 
 const ONE_WRITE = { writes: true, lasting: false };
 const ONE_STATEMENT = { writes: false, lasting: false };
@@ -174,6 +178,7 @@ describe("with one write that fails", () => {
     ["turns/turn_1/abandon", {}],
     ["turns/turn_1/retry", {}],
     ["turns/turn_2/cancel", {}],
+    ["history", { messages: SAVED }],
   ])("%s changes everything or nothing", async (path, body) => {
     const statements = await atEach(ONE_WRITE, async (fault) => {
       const { id } = await createSession();
