@@ -24,7 +24,7 @@ export default defineConfig({
         ],
         test: {
           name: "workerd",
-          include: ["test/{session,http,snapshot,runtime}/**/*.test.ts"],
+          include: ["test/{session,directory,http,snapshot,runtime}/**/*.test.ts"],
           globalSetup: ["./test/support/setup.ts"],
         },
       },

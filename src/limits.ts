@@ -144,3 +144,29 @@ export const MESSAGE_PAGE_BYTES = 4 * 1024 * 1024;
 
 /** `Retry-After` of a 503 for storage that failed or an object that is being reset, in seconds. */
 export const STORAGE_RETRY_AFTER_SECONDS = 1;
+
+/** How long a session's entry in the list may be behind: it is sent at most once in that time, whatever happens. */
+export const INDEX_DELAY_MS = 60_000;
+/** First wait before an entry that could not be sent is sent again; doubles up to the second number. */
+export const INDEX_RETRY_MS = 2_000;
+export const INDEX_RETRY_MAX_MS = 5 * 60_000;
+
+/** How long the tenant's directory is waited for where its answer is needed: 503 `storage_unavailable`. */
+export const DIRECTORY_WAIT_MS = 5_000;
+/** The same where the work goes on without an answer: drift when a session is read, a turn of the policy `follow`. */
+export const DIRECTORY_GLANCE_MS = 500;
+
+/**
+ * How long a deletion is remembered, so that an entry that was on its way does not bring the session back into the
+ * list: four times what the platform lets an alarm's handler take.
+ */
+export const REMOVAL_MS = 60 * 60_000;
+
+/** Agents one tenant may have published at a time: 400. With the two numbers below it bounds a directory to 2 GB. */
+export const MAX_PUBLISHED_AGENTS = 100;
+/** One published version, settings and files together: 413 `too_large`. Each of its sessions keeps a copy. */
+export const MAX_AGENT_BYTES = 1024 * 1024;
+/** Versions kept of one published agent; the oldest go first. Sessions keep their own copy, so none misses them. */
+export const MAX_AGENT_VERSIONS = 20;
+/** The description of a published agent: 413 `too_large`. Every list of agents carries it. */
+export const MAX_DESCRIPTION_BYTES = 4096;

@@ -1,5 +1,6 @@
 /** What requests must look like and what responses do look like. The OpenAPI description is made of these. */
 import { z } from "@hono/zod-openapi";
+import { ENTRY_STATES, readCursor } from "../directory/entry.ts";
 import {
   DEFAULT_PAGE,
   MAX_ID_LENGTH,
@@ -128,6 +129,22 @@ export const PageQuery = z.object({
   limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(DEFAULT_PAGE),
 });
 
+export const SessionsQuery = z.object({
+  agent: z.string().max(200).optional(),
+  state: z.enum(ENTRY_STATES).optional(),
+  after: z
+    .string()
+    .transform((text, context) => readCursor(text) ?? invalidCursor(context))
+    .optional()
+    .openapi({ type: "string" }),
+  limit: PageQuery.shape.limit,
+});
+
+function invalidCursor(context: z.core.$RefinementCtx) {
+  context.addIssue({ code: "custom", message: "a cursor is the `next` of a page" });
+  return z.NEVER;
+}
+
 // ---- responses ----
 
 const IdentityResource = z.object({
@@ -160,6 +177,26 @@ export const Session = z
     activeTurn: z.string().nullable(),
   })
   .openapi("Session");
+
+export const Sessions = z
+  .object({
+    items: z.array(
+      z
+        .object({
+          id: z.string(),
+          agent: z.string(),
+          identity: z.object({ id: z.string(), name: z.string() }),
+          model: z.string(),
+          state: z.enum(ENTRY_STATES),
+          messageCount: z.int(),
+          createdAt: z.string(),
+          updatedAt: z.string(),
+        })
+        .openapi("SessionEntry"),
+    ),
+    next: z.string().nullable(),
+  })
+  .openapi("Sessions");
 
 const UsageResource = z.object({ input: z.int(), cachedInput: z.int(), cacheWrite: z.int(), output: z.int() });
 

@@ -71,6 +71,16 @@ export function defineAgent(
   return { name, version, config, files };
 }
 
+/** A definition that was kept as JSON, or `null`. Settings that are newer than it have their defaults. */
+export function readDefinition(json: string): AgentDefinition | null {
+  try {
+    const { name, version, config, files } = JSON.parse(json) as AgentDefinition;
+    return { name, version, config: { ...AgentConfig.parse({}), ...config }, files };
+  } catch {
+    return null;
+  }
+}
+
 function sortedJson(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortedJson);
   if (typeof value !== "object" || value === null) return value;

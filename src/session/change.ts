@@ -5,6 +5,7 @@ import { familyOf, preparePrompt } from "../prompt/prepare.ts";
 import { findProvider } from "../runtime/providers.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { keepPrepared } from "./contract.ts";
+import { listSoon } from "./listing.ts";
 import { restoreText } from "./restore.ts";
 import type { SessionRow } from "./rows.ts";
 
@@ -42,6 +43,7 @@ function write(ctx: SessionContext, change: Partial<SessionRow>, prompt: string 
       keepPrepared(ctx, tenant, epoch, { family: change.family!, level }, made);
     }
     ctx.store.updateSession({ ...change, updatedAt: isoTime(ctx) });
+    listSoon(ctx);
   });
   if (change.promptSha256 !== undefined) ctx.memory.prompt = null;
   return ok(undefined);

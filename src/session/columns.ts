@@ -9,6 +9,7 @@ export const SESSION_COLUMNS: Columns<SessionRow> = {
   name: ["name", "plain"],
   agent: ["agent", "plain"],
   agentVersion: ["agent_version", "plain"],
+  agentSource: ["agent_source", "plain"],
   level: ["level", "plain"],
   parent: ["parent", "plain"],
   identity: ["identity", "json"],
@@ -30,6 +31,8 @@ export const SESSION_COLUMNS: Columns<SessionRow> = {
   cut: ["cut", "json"],
   lastState: ["last_state", "plain"],
   openingTurn: ["opening_turn", "plain"],
+  birth: ["birth", "plain"],
+  erasures: ["erasures", "plain"],
   createdAt: ["created_at", "plain"],
   updatedAt: ["updated_at", "plain"],
 };

@@ -1,4 +1,6 @@
 /** What every part of `session/` works with: the tables, the outside, and what is kept in memory between calls. */
+import type { DirectoryClient } from "../directory/client.ts";
+import type { DirectoryObject } from "../directory/object.ts";
 import type { Result } from "../errors.ts";
 import type { AgentDefinition } from "../prompt/agent.ts";
 import type { PromptBundle } from "../prompt/sources.ts";
@@ -11,6 +13,7 @@ import type { SessionRow } from "./rows.ts";
 import type { Store } from "./store.ts";
 
 export interface SessionEnv extends ProviderEnv {
+  DIRECTORY: DurableObjectNamespace<DirectoryObject>;
   DEFAULT_MODEL?: string;
   DEV_PRINCIPAL?: string;
 }
@@ -35,12 +38,15 @@ export interface Memory {
 export interface SessionContext {
   store: Store;
   snapshots: Snapshots;
+  directory: DirectoryClient;
   bundle: PromptBundle;
   env: SessionEnv;
   memory: Memory;
   lane: Lane;
   /** The preparation that submitted turns are waiting for, if one is under way. */
   preparing: Promise<Result<void>> | null;
+  /** The deletion that is under way. */
+  erasing: Promise<Result<null>> | null;
   /** Attempts that run in this instance: what tells a live one from a dead one. */
   live: Map<number, LiveTurn>;
   /** Milliseconds since 1970. */

@@ -20,6 +20,7 @@ import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
 import { askHook } from "./hook.ts";
+import { listSoon } from "./listing.ts";
 import type { SessionRow } from "./rows.ts";
 
 /** A contract and its prepared prompt, compiled and hashed but not yet stored. */
@@ -201,6 +202,7 @@ export function beginEpoch(
     openingTurn: null,
     updatedAt: isoTime(ctx),
   });
+  listSoon(ctx);
 }
 
 /** After the commit: the new prompt is the one in use, and drift is to be compared again. */

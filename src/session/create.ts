@@ -16,6 +16,7 @@ import {
   writeContract,
 } from "./contract.ts";
 import { driftCandidate } from "./drift.ts";
+import { listNow } from "./listing.ts";
 import type { SessionRow } from "./rows.ts";
 
 /** A create request, already validated; `tenant` and `id` are the object's own name. */
@@ -63,6 +64,7 @@ export async function createSession(ctx: SessionContext, request: CreateRequest)
     ctx.store.migrate();
     ctx.store.insertSession(row);
     writeOpening(ctx, row, fresh.value);
+    listNow(ctx);
   });
   ctx.memory.prompt = fresh.value.prepared.text;
   ctx.memory.history = [];
@@ -106,6 +108,7 @@ function newRow(
     name: request.id,
     agent: agent.name,
     agentVersion: agent.version,
+    agentSource: "bundled",
     level: "main",
     parent: null,
     identity: made.identity,
@@ -127,6 +130,8 @@ function newRow(
     cut: null,
     lastState: null,
     openingTurn: null,
+    birth: ctx.randomHex(8),
+    erasures: 0,
     createdAt: now,
     updatedAt: now,
   };

@@ -32,6 +32,7 @@ async function runJob(ctx: SessionContext, job: Job, plan: JobPlan, tries: numbe
     await plan.run();
   } catch (error) {
     console.error(`job ${job} failed:`, error instanceof Error ? error.message : error);
+    if (ctx.store.session() === null) return; // erased meanwhile, and its jobs with it
     const at = ctx.now() + Math.min(plan.most, plan.first * 2 ** tries);
     ctx.store.transaction(() => ctx.store.setDue({ job, at, tries: tries + 1 }));
   }

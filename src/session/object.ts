@@ -4,8 +4,9 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { bundle } from "#prompts";
+import { DirectoryClient } from "../directory/client.ts";
 import { fail, ok, type Result } from "../errors.ts";
-import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS, TURN_WATCH_MS } from "../limits.ts";
+import { INDEX_RETRY_MAX_MS, INDEX_RETRY_MS, OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS, TURN_WATCH_MS } from "../limits.ts";
 import { Snapshots } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
 import { changeSession, type SessionChange } from "./change.ts";
@@ -19,6 +20,7 @@ import { exportLog } from "./export.ts";
 import { exportHistory } from "./history.ts";
 import { type HistoryImport, importHistory } from "./import.ts";
 import { Lane } from "./lane.ts";
+import { sendEntry, unlist } from "./listing.ts";
 import { eventStream } from "./live.ts";
 import { drainOutbox } from "./outbox.ts";
 import {
@@ -88,11 +90,13 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     this.#ctx = {
       store,
       snapshots: new Snapshots(env.SNAPSHOTS),
+      directory: new DirectoryClient(env.DIRECTORY),
       bundle,
       env,
       memory: { ...EMPTY_MEMORY },
       lane: new Lane(() => startNext(this.#ctx)),
       preparing: null,
+      erasing: null,
       live: new Map(),
       now: () => Date.now(),
       randomHex: (bytes) => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex"),
@@ -148,23 +152,16 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() => this.#changing(() => changeSession(this.#ctx, change)));
   }
 
-  /** Cancels what runs and erases everything the object holds. Snapshots in R2 are shared and stay. */
+  /**
+   * Cancels what runs and erases everything the object holds, once the directory has let go of it: else 503, and nothing
+   * is erased. Snapshots in R2 are shared and stay.
+   */
   async erase(): Promise<Result<null>> {
-    return this.#opened(async () => {
-      const { live, store, memory } = this.#ctx;
-      const running = [...live.values()];
-      live.clear(); // what still runs writes nothing any more
-      memory.stalled = true; // and if erasing fails, the next call looks after it
-      await this.ctx.storage.deleteAlarm();
-      await this.ctx.storage.deleteAll();
-      store.forget();
-      Object.assign(memory, EMPTY_MEMORY);
-      this.#armed = undefined;
-      for (const turn of running) {
-        turn.abort.abort();
-        turn.update({ state: "cancelled" });
-      }
-      return ok(null);
+    return this.#opened(() => {
+      this.#ctx.erasing ??= this.#eraseListed().finally(() => {
+        this.#ctx.erasing = null;
+      });
+      return this.#ctx.erasing;
     });
   }
 
@@ -251,11 +248,13 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       await runDueJobs(this.#ctx, {
         turns: { run: () => watchTurns(this.#ctx), first: TURN_WATCH_MS, most: TURN_WATCH_MS },
         outbox: { run: () => drainOutbox(this.#ctx), first: OUTBOX_RETRY_MS, most: OUTBOX_RETRY_MAX_MS },
+        index: { run: () => sendEntry(this.#ctx), first: INDEX_RETRY_MS, most: INDEX_RETRY_MAX_MS },
       });
       this.#arm();
     } catch (error) {
       // The platform drops an alarm whose handler fails six times; this one is needed until the jobs are done.
       console.error("alarm:", error);
+      if (this.#erased()) return;
       this.#armed = this.#ctx.now() + TURN_WATCH_MS;
       await this.ctx.storage.setAlarm(this.#armed);
     }
@@ -279,6 +278,24 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
         throw error;
       }
     });
+  }
+
+  async #eraseListed(): Promise<Result<null>> {
+    const unlisted = await unlist(this.#ctx);
+    if (!unlisted.ok) return unlisted;
+    const { live, store, memory } = this.#ctx;
+    const running = [...live.values()];
+    live.clear(); // what still runs writes nothing any more
+    memory.stalled = true; // and if erasing fails, the next call looks after it
+    await this.ctx.storage.deleteAll(); // the alarm with it
+    store.forget();
+    Object.assign(memory, EMPTY_MEMORY);
+    this.#armed = undefined;
+    for (const turn of running) {
+      turn.abort.abort();
+      turn.update({ state: "cancelled" });
+    }
+    return ok(null);
   }
 
   #settle(): void {
@@ -378,6 +395,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   /** The alarm is the earliest due job's, or none. */
   #arm(): void {
+    if (this.#ctx.store.session() === null) return; // erased by the time a job has ended
     const times = this.#ctx.store.due().map((due) => due.at);
     const at = times.length === 0 ? null : Math.min(...times);
     if (at === this.#armed) return; // setting one is a written row too

@@ -87,6 +87,12 @@ export interface SessionFacts {
   pendingSnapshots: boolean;
 }
 
+/** `unknown` while the newest dispatched turn is; `activeTurn` is the one that runs or is next to. */
+export function sessionState(row: SessionRow, activeTurn: number | null): SessionResource["state"] {
+  if (activeTurn !== null) return "running";
+  return row.lastState === "unknown" ? "unknown" : "idle";
+}
+
 export function sessionResource(row: SessionRow, facts: SessionFacts): SessionResource {
   return {
     id: row.name,
@@ -101,7 +107,7 @@ export function sessionResource(row: SessionRow, facts: SessionFacts): SessionRe
     policy: row.policy,
     model: row.model,
     metadata: row.metadata,
-    state: facts.activeTurn !== null ? "running" : row.lastState === "unknown" ? "unknown" : "idle",
+    state: sessionState(row, facts.activeTurn),
     messageCount: row.messageCount,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,

@@ -6,6 +6,7 @@ import { splitGap } from "../turn/history.ts";
 import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
+import { listSoon } from "./listing.ts";
 import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
 import { historyWithout } from "./settle.ts";
 
@@ -52,6 +53,7 @@ export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
       updatedAt: now,
     });
     schedule(ctx, "turns", ctx.now() + TURN_WATCH_MS);
+    listSoon(ctx);
   });
   ctx.memory.history = null;
   ctx.arm();
@@ -79,8 +81,10 @@ export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
       openingTurn: row.openingTurn === turn.n ? null : row.openingTurn,
       updatedAt: now,
     });
+    listSoon(ctx);
   });
   ctx.memory.history = null;
+  ctx.arm();
   return ok(undefined);
 }
 

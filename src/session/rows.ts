@@ -6,12 +6,16 @@ import type { EventName } from "../prompt/sources.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import type { StoredState } from "../turn/table.ts";
 
+export type AgentSource = "bundled" | "published";
+
 export interface SessionRow {
   tenant: string;
   /** The session's id, as the API shows it. */
   name: string;
   agent: string;
   agentVersion: string;
+  /** Where the definition comes from: the service's own folder, or the session's copy of a published one. */
+  agentSource: AgentSource;
   level: Level;
   parent: string | null;
   identity: Identity;
@@ -43,6 +47,10 @@ export interface SessionRow {
   cut: { turn: number; from: number; gaps: SeqRange[] } | null;
   /** The turn whose user message carries this epoch's reference and first-turn material. */
   openingTurn: number | null;
+  /** Random, so that another session under the same id is told from this one; empty for one of an older release. */
+  birth: string;
+  /** Deletions that were begun; more than none only while one is under way or after one that failed. */
+  erasures: number;
   createdAt: string;
   updatedAt: string;
 }
@@ -105,7 +113,7 @@ export interface OutboxRow {
 }
 
 /** Jobs behind the object's one alarm. */
-export type Job = "turns" | "outbox";
+export type Job = "turns" | "outbox" | "index";
 
 export interface DueRow {
   job: Job;

@@ -15,6 +15,7 @@ import { notice, refreshContract } from "./contract.ts";
 import { commitCall, type PlannedCall, planCall, rememberCall } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
 import { schedule } from "./due.ts";
+import { listSoon } from "./listing.ts";
 import { LiveTurn } from "./live.ts";
 import { messageText } from "./resources.ts";
 import { loadPrompt, restorePrompt } from "./restore.ts";
@@ -85,6 +86,7 @@ function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
     const body = { state: "queued", event: turn.event, attempt: 1, reason: null };
     store.append(turn.createdAt, { type: "turn", body }, turn.n);
     schedule(ctx, "turns", ctx.now() + TURN_WATCH_MS);
+    listSoon(ctx);
     return plan === null ? 0 : commitCall(ctx, turn, plan.value);
   });
   ctx.arm();

@@ -34,4 +34,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE outbox (kind TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (kind, sha256)) WITHOUT ROWID;
   CREATE TABLE due (job TEXT PRIMARY KEY, at INTEGER NOT NULL, tries INTEGER NOT NULL) WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE session ADD COLUMN agent_source TEXT NOT NULL DEFAULT 'bundled';
+  ALTER TABLE session ADD COLUMN birth TEXT NOT NULL DEFAULT '';
+  ALTER TABLE session ADD COLUMN erasures INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -9,6 +9,7 @@ import { addGap } from "../turn/history.ts";
 import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
+import { listNow, listSoon } from "./listing.ts";
 import type { LiveTurn } from "./live.ts";
 import { historyItem, loadHistory } from "./restore.ts";
 import { messageId, type SessionRow, type TurnRow, turnId } from "./rows.ts";
@@ -95,6 +96,8 @@ function end(
     const row = sessionRow(ctx);
     const history = inHistory ? null : historyWithout(ctx, row, turn);
     store.updateSession({ ...sessionAfter(row, live, turn, state, endedAt), ...history });
+    if (state === "unknown") listNow(ctx);
+    else listSoon(ctx);
     // The watch stays for a turn that runs while one behind it is cancelled.
     const ran = turn.state !== "queued";
     if (ran && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");

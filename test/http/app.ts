@@ -40,6 +40,7 @@ export function bearer(token: string): Record<string, string> {
 /** Every route that asks for a scope, once a scope. `{id}` and `{turn}` need not exist: scopes come first. */
 export const ROUTES = [
   ["GET", "/v1/agents", "sessions:read"],
+  ["GET", "/v1/sessions", "sessions:read"],
   ["POST", "/v1/sessions", "sessions:write"],
   ["GET", "/v1/sessions/{id}", "sessions:read"],
   ["PATCH", "/v1/sessions/{id}", "sessions:write"],

@@ -8,6 +8,7 @@ import {
   crash,
   createSession,
   getSession,
+  listed,
   provider,
   say,
   sentMessages,
@@ -44,6 +45,7 @@ describe("rows a turn costs", { timeout: 60_000 }, () => {
     const costs = [];
     for (const size of SIZES) {
       const { id } = await createSession();
+      await listed(id);
       await say(id, "first");
       await seed(id, size);
       await say(id, "warms it up");
@@ -54,6 +56,16 @@ describe("rows a turn costs", { timeout: 60_000 }, () => {
     }
     console.info("warm turn, rows at 10, 1,000 and 10,000 messages:", JSON.stringify(costs));
     expect(new Set(costs.map((cost) => JSON.stringify(cost))).size).toBe(1);
+  });
+
+  it("is one more written once a minute, for the tenant's list of sessions", async () => {
+    const { id } = await createSession();
+    await say(id, "warms it up");
+    const usual = await countRows(id, () => say(id, "the entry is to be sent anyway"));
+    await listed(id);
+    const first = await countRows(id, () => say(id, "the first in a minute"));
+    expect(first.written).toBe(usual.written + 1);
+    expect((await countRows(id, () => say(id, "and the next"))).written).toBe(usual.written);
   });
 
   it("reads at most 25 rows on a cold resume before the history it sends", async () => {

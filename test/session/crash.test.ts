@@ -10,6 +10,7 @@ import {
   createSession,
   ended,
   getSession,
+  listed,
   logLines,
   messages,
   post,
@@ -54,6 +55,7 @@ describe("an object that dies while the provider answers", () => {
     expect(unknown).toMatchObject({ state: "unknown", output: null, attempt: 1 });
     expect(await getSession(id)).toMatchObject({ state: "unknown", messageCount: 1, activeTurn: null });
     expect(await provider.requests({ model: wireModel() })).toHaveLength(1);
+    await listed(id);
     expect(await alarm(id), "no alarm is left behind").toBe(false);
   });
 

@@ -4,7 +4,7 @@
  */
 import { abortAllDurableObjects, reset, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, beforeEach, expect, inject } from "vitest";
+import { afterEach, beforeEach, expect, inject, vi } from "vitest";
 import { parseExport } from "../../src/log/jsonl.ts";
 import type { SessionObject } from "../../src/session/object.ts";
 import type { MessageResource, SessionResource, TurnResource } from "../../src/session/resources.ts";
@@ -30,7 +30,7 @@ afterEach(async () => {
   await provider.reset({ model: wireModel() });
   await reset();
   forgetStored();
-});
+}, 60_000); // a test may have made a thousand sessions
 
 async function checkSession(id: string, received: ReceivedRequest[]): Promise<void> {
   const response = await call("GET", `/v1/sessions/${id}/log`);
@@ -155,6 +155,17 @@ export async function crash(): Promise<void> {
 /** Runs the object's alarm now, whenever it was set for. Says whether there was one. */
 export function alarm(id: string): Promise<boolean> {
   return runDurableObjectAlarm(stub(id));
+}
+
+/** Waits until the tenant's directory has what there is to tell of the session, however long that would take. */
+export async function listed(id: string): Promise<void> {
+  for (;;) {
+    const [due] = await sql<{ at: number }>(id, "SELECT at FROM due WHERE job = 'index'");
+    if (due === undefined) return;
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.max(Date.now(), due.at) });
+    await alarm(id);
+    vi.useRealTimers();
+  }
 }
 
 /** SQL on the session's own database. */

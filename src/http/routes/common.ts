@@ -1,5 +1,6 @@
 /** What the routes of a session share: the object behind an id, and the problem responses of the description. */
 import type { Context } from "hono";
+import type { DirectoryObject } from "../../directory/object.ts";
 import type { SessionObject } from "../../session/object.ts";
 import type { AppEnv } from "../env.ts";
 import { Problem } from "../problem.ts";
@@ -12,6 +13,11 @@ import { ProblemBody, SESSION_ID } from "../schemas.ts";
 export function sessionStub(c: Context<AppEnv>, id = c.req.param("id") ?? ""): DurableObjectStub<SessionObject> {
   if (!SESSION_ID.test(id)) throw new Problem({ code: "not_found", detail: "No such session." });
   return c.env.SESSIONS.getByName(`${c.get("principal").tenant}/${id}`);
+}
+
+/** The caller's tenant's directory. */
+export function directoryStub(c: Context<AppEnv>): DurableObjectStub<DirectoryObject> {
+  return c.env.DIRECTORY.getByName(c.get("principal").tenant);
 }
 
 export const problems = {

@@ -14,8 +14,10 @@ import {
   Prompts,
   RefreshBody,
   Session,
+  Sessions,
+  SessionsQuery,
 } from "../schemas.ts";
-import { body, json, problems, sessionStub, untyped } from "./common.ts";
+import { body, directoryStub, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 
@@ -26,6 +28,15 @@ const createSession = createRoute({
   middleware: requireScopes("sessions:write"),
   request: body(CreateSessionBody),
   responses: { 201: json("Created", Session), 200: json("It exists", Session), ...problems },
+});
+
+const listSessions = createRoute({
+  method: "get",
+  path: "/v1/sessions",
+  summary: "The tenant's sessions, newest first; up to a minute behind",
+  middleware: requireScopes("sessions:read"),
+  request: { query: SessionsQuery },
+  responses: { 200: json("A page of sessions", Sessions), ...problems },
 });
 
 const getSession = createRoute({
@@ -136,6 +147,10 @@ export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
     const id = request.id ?? `s-${crypto.randomUUID().replaceAll("-", "")}`;
     const made = unwrap(await sessionStub(c, id).create({ ...request, id, tenant: c.get("principal").tenant }));
     return made.created ? c.json(made.session, 201, { location: `/v1/sessions/${id}` }) : c.json(made.session, 200);
+  });
+  app.openapi(listSessions, async (c) => {
+    const { agent = null, state = null, after = null, limit } = c.req.valid("query");
+    return c.json(unwrap(await directoryStub(c).list({ agent, state, after, limit })), 200);
   });
   app.openapi(getSession, async (c) => c.json(unwrap(await sessionStub(c).get()), 200));
   app.openapi(patchSession, async (c) => c.json(unwrap(await sessionStub(c).change(c.req.valid("json"))), 200));
