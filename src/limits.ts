@@ -82,6 +82,16 @@ export const MAX_WAIT_MS = 90_000;
 export const PROVIDER_SILENT_MS = 120_000;
 
 /**
+ * A provider that is busy (429, 5xx, a refused connection) is asked again before any byte of an answer: at most this many
+ * tries of one call's bytes, the last one begun within the window, so that whoever waits is not left hanging. The waits
+ * between them triple from the first and vary by a quarter, so that sessions do not come back together; a provider that
+ * names a time (`Retry-After`) is taken at its word, and not asked again when that lies beyond the window.
+ */
+export const PROVIDER_TRIES = 4;
+export const PROVIDER_TRY_WINDOW_MS = 20_000;
+export const PROVIDER_RETRY_MS = 500;
+
+/**
  * The longest one call may take, however lively: `provider_timeout`. The platform keeps an object alive for 15 minutes of
  * one pending operation.
  */
@@ -104,6 +114,13 @@ export const MAX_SAVED_TEXT_BYTES = 4 * 1024 * 1024;
 /** Prepared prompts of one saved prompt, one a model family and level: 400. */
 export const MAX_SAVED_PROMPTS = 64;
 
+/**
+ * An answer that streams is kept as it grows: at most one row a second or for this many UTF-16 units, whichever comes
+ * first, so that a crash costs at most that much of what was shown. An answer that ends sooner costs no row.
+ */
+export const CHECKPOINT_MS = 1_000;
+export const CHECKPOINT_UNITS = 32 * 1024;
+
 /** How much of a provider's error body is read for the log; the rest is dropped. */
 export const MAX_PROVIDER_ERROR_BYTES = 4096;
 
@@ -115,6 +132,12 @@ export const STREAM_KEEPALIVE_MS = 15_000;
  * the longest a dead attempt stays undiscovered when nobody calls (the API promises 30 s).
  */
 export const TURN_WATCH_MS = 20_000;
+
+/**
+ * Attempts a turn may have before an interrupted one is tried again by itself (`onInterrupted: "retry"`): a turn that
+ * kills its object must not do so for ever.
+ */
+export const MAX_UNASKED_ATTEMPTS = 3;
 
 /** First wait before a failed snapshot upload is tried again; doubles up to the second number. */
 export const OUTBOX_RETRY_MS = 2_000;

@@ -33,6 +33,11 @@ export const AgentConfig = z.strictObject({
   skills: z.array(text).default([]),
   /** `frozen`: a session keeps its contract until refreshed. `follow`: it adopts new sources at the next turn. */
   instructions: z.enum(["frozen", "follow"]).default("frozen"),
+  /**
+   * What becomes of a turn whose attempt was cut off by a crash: `ask` leaves it `unknown` until the caller retries or
+   * abandons it, `retry` sends it again by itself (only where no tool ran and the provider keeps no state).
+   */
+  onInterrupted: z.enum(["ask", "retry"]).default("ask"),
   /** Asked for rules whenever a contract is compiled; the answer is frozen with it. */
   hook: z
     .strictObject({
@@ -60,14 +65,17 @@ export interface AgentDefinition {
   files: Partial<Record<AgentFile, string>>;
 }
 
-/** The version: a hash over name, settings and files, in a fixed order, so that the same sources always give the same. */
+/**
+ * The version: a hash over name, settings and files, in a fixed order, so that the same sources always give the same.
+ * A setting that is the default does not enter it: a release that adds a setting moves no agent's version.
+ */
 export function defineAgent(
   name: string,
   config: AgentConfig,
   files: Partial<Record<AgentFile, string>>,
 ): AgentDefinition {
   const ordered = AGENT_FILES.map((file) => [file, files[file] ?? null]);
-  const version = `sha256:${sha256Hex(JSON.stringify(["agent/v1", name, sortedJson(config), ordered]))}`;
+  const version = `sha256:${sha256Hex(JSON.stringify(["agent/v1", name, sortedJson(ownSettings(config)), ordered]))}`;
   return { name, version, config, files };
 }
 
@@ -79,6 +87,13 @@ export function readDefinition(json: string): AgentDefinition | null {
   } catch {
     return null;
   }
+}
+
+function ownSettings(config: AgentConfig): object {
+  const defaults: Record<string, unknown> = AgentConfig.parse({});
+  const same = (key: string, value: unknown) =>
+    JSON.stringify(sortedJson(value)) === JSON.stringify(sortedJson(defaults[key]));
+  return Object.fromEntries(Object.entries(config).filter(([key, value]) => !same(key, value)));
 }
 
 function sortedJson(value: unknown): unknown {

@@ -10,6 +10,7 @@ import {
 import type { Usage } from "../log/entries.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { WireEvent } from "../wire/wire.ts";
+import { retryAfterMs } from "./backoff.ts";
 import type { Provider } from "./providers.ts";
 
 export interface CallOutcome {
@@ -25,18 +26,25 @@ export interface CallOutcome {
   status: number | null;
   /** For the log: what went wrong. */
   error: string | null;
+  /** How long a busy provider asked to be left alone, in milliseconds. */
+  retryAfterMs: number | null;
 }
 
 export interface CallOptions {
   signal: AbortSignal;
+  /** Milliseconds since 1970. */
+  now(): number;
   /** Every piece of the answer's text, at once. */
   onText(text: string): void;
 }
 
+/** What is known of an outcome before it is one. */
+type Seen = Omit<CallOutcome, "failure" | "error">;
+
 /** Sends `body` once. Never throws: every way this can end is an outcome. */
 export async function callModel(provider: Provider, body: Uint8Array, options: CallOptions): Promise<CallOutcome> {
   const deadline = new Deadline(options.signal);
-  const seen: Pick<CallOutcome, "finish" | "usage" | "status"> = { finish: null, usage: null, status: null };
+  const seen: Seen = { finish: null, usage: null, status: null, retryAfterMs: null };
   const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({
     ...seen,
     failure,
@@ -52,6 +60,7 @@ export async function callModel(provider: Provider, body: Uint8Array, options: C
     deadline.heard();
     seen.status = response.status;
     if (!response.ok || response.body === null) {
+      seen.retryAfterMs = retryAfterMs(response.headers, options.now());
       const text = await readStart(response);
       return failed(refusal(response.status, text), text || `status ${response.status}`);
     }
@@ -71,7 +80,7 @@ async function readAnswer(
   provider: Provider,
   options: CallOptions,
   deadline: Deadline,
-  seen: Pick<CallOutcome, "finish" | "usage" | "status">,
+  seen: Seen,
 ): Promise<CallOutcome> {
   const decoder = provider.wire.decoder();
   let bytes = 0;

@@ -47,15 +47,17 @@ export interface SessionContext {
   preparing: Promise<Result<void>> | null;
   /** The deletion that is under way. */
   erasing: Promise<Result<null>> | null;
-  /** Attempts that run in this instance: what tells a live one from a dead one. */
+  /** Turns that run, or wait, in this instance. */
   live: Map<number, LiveTurn>;
   /** Milliseconds since 1970. */
   now(): number;
+  /** 0 ≤ chance < 1. */
+  chance(): number;
   /** Lower-case hex of that many random bytes. */
   randomHex(bytes: number): string;
   /** Keeps the object alive for work that no request waits for. */
   background(work: Promise<unknown>): void;
-  /** Sets the object's alarm to the earliest due job. */
+  /** Sets the object's alarm: to the earliest due job, and to the next look after turns while there are any. */
   arm(): void;
 }
 

@@ -2,6 +2,7 @@
  * Freezing: when a session's contract is compiled, stored and exchanged. Everything here happens at a boundary between
  * turns; ordinary resume never comes through.
  */
+import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { OUTBOX_RETRY_MS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
@@ -203,10 +204,12 @@ export function beginEpoch(
     updatedAt: isoTime(ctx),
   });
   listSoon(ctx);
+  crashPoint("epoch.inside");
 }
 
 /** After the commit: the new prompt is the one in use, and drift is to be compared again. */
 export function adopt(ctx: SessionContext, prompt: string): void {
+  crashPoint("epoch.committed");
   ctx.memory.prompt = prompt;
   ctx.memory.driftChecked = false;
   ctx.memory.notAdoptable = null;

@@ -1,4 +1,5 @@
 /** A session's first moment: who it is, what it is told, and both committed before anything else can happen. */
+import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { LOG_VERSION } from "../log/entries.ts";
 import type { AgentDefinition } from "../prompt/agent.ts";
@@ -65,7 +66,9 @@ export async function createSession(ctx: SessionContext, request: CreateRequest)
     ctx.store.insertSession(row);
     writeOpening(ctx, row, fresh.value);
     listNow(ctx);
+    crashPoint("create.inside");
   });
+  crashPoint("create.committed");
   ctx.memory.prompt = fresh.value.prepared.text;
   ctx.memory.history = [];
   ctx.memory.driftChecked = true;

@@ -2,6 +2,7 @@
  * From a waiting turn to a committed request. `planCall` renders and hashes without writing; `commitCall` writes all of
  * it in the caller's transaction; only after that may anything be sent.
  */
+import { crashPoint } from "../crash-points.ts";
 import { ok, type Result } from "../errors.ts";
 import { DEFAULT_HISTORY_TOKENS } from "../limits.ts";
 import { type EntryBodies, PROJECTION, type TemporaryText, type WireParams } from "../log/entries.ts";
@@ -19,7 +20,7 @@ import {
   selectHistory,
   seqRanges,
 } from "../turn/history.ts";
-import { storedFrom } from "../turn/table.ts";
+import { storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { storedInputs } from "./contract.ts";
 import { historyItem, loadHistory, loadPrompt } from "./restore.ts";
@@ -118,9 +119,6 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
   const row = sessionRow(ctx);
   const ts = isoTime(ctx);
   const attempt = turn.attempt + 1;
-  const call = 1;
-  const { bodySha256 } = plan;
-  const bytes = plan.body.byteLength;
   const change: Partial<SessionRow> = {};
 
   const dropped = plan.history.droppedThrough;
@@ -145,10 +143,11 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
   }
   if (plan.opens) change.openingTurn = turn.n;
 
-  store.append(ts, { type: "turn", body: { state: "dispatched", event: turn.event, attempt, reason: null } }, turn.n);
+  const state = TURN_TABLE.dispatch.to;
+  store.append(ts, { type: "turn", body: { state, event: turn.event, attempt, reason: null } }, turn.n);
   const request: EntryBodies["request"] = {
     attempt,
-    call,
+    call: 1,
     purpose: "agent",
     wire: plan.provider.wire.id,
     model: row.model,
@@ -159,23 +158,38 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
     projection: PROJECTION,
     summary: null,
     temporary: plan.temporary,
-    bodySha256,
-    bytes,
+    bodySha256: plan.bodySha256,
+    bytes: plan.body.byteLength,
   };
-  const seq = store.append(ts, { type: "request", body: request }, turn.n);
   const taken = store.updateTurn(turn.n, storedFrom("dispatch"), {
-    state: "dispatched",
+    state,
     attempt,
     reason: null,
     input: null,
     userSeq,
-    requests: [...turn.requests, { attempt, call, seq, bodySha256, bytes }],
+    requests: [...turn.requests, appendRequest(ctx, turn.n, request)],
     fingerprint: row.fingerprint,
     promptSha256: row.promptSha256,
   });
   if (!taken) throw new Error(`${turnId(turn.n)} was not waiting any more`);
   if (Object.keys(change).length > 0) store.updateSession(change);
+  crashPoint("dispatch.inside");
   return userSeq;
+}
+
+/** Writes the next try of a call that a busy provider refused: the same request, with an entry of its own. */
+export function commitAgain(ctx: SessionContext, { n, requests }: TurnRow): void {
+  const { store } = ctx;
+  const refused = JSON.parse(store.entry(requests.at(-1)!.seq)!.body) as EntryBodies["request"];
+  const request = appendRequest(ctx, n, { ...refused, call: refused.call + 1 });
+  const change = { state: TURN_TABLE.again.to, requests: [...requests, request] };
+  if (!store.updateTurn(n, storedFrom("again"), change)) throw new Error(`${turnId(n)} was not dispatched any more`);
+}
+
+function appendRequest(ctx: SessionContext, n: number, body: EntryBodies["request"]): TurnRow["requests"][number] {
+  const seq = ctx.store.append(isoTime(ctx), { type: "request", body }, n);
+  const { attempt, call, bodySha256, bytes } = body;
+  return { attempt, call, seq, bodySha256, bytes };
 }
 
 /** After the commit: the history in memory is what the tables now say. */

@@ -28,6 +28,12 @@ export class LiveTurn {
   readonly abort = new AbortController();
   /** The answer so far, or whole. */
   said: SpokenText;
+  /** Whether an attempt runs in this instance: what tells a live turn from a dead one. */
+  running = false;
+  /** Whether the log's latest `request` entry still waits for its `response`. */
+  called = false;
+  /** Whether a part of the answer is kept already, to be dropped at the end. */
+  kept = false;
   readonly #wake = new Set<() => void>();
 
   constructor({ text, ...view }: TurnView & { text: string }) {
@@ -116,6 +122,7 @@ async function* readEvents(
   const { view } = live;
   let { attempt, state } = view;
   let offset = from === null ? 0 : startOffset(live, from);
+  const lost = from !== null && from.attempt === attempt && from.offset > live.said.length && live.settled;
   const event = (name: string, data: object) =>
     `event: ${name}\nid: ${cursorId({ attempt, offset })}\ndata: ${JSON.stringify(data)}\n\n`;
   const turn = () => event("turn", { turn: turnId(view.n), state, attempt, reason: view.reason });
@@ -141,6 +148,8 @@ async function* readEvents(
       yield ": still here\n\n";
     }
   }
+  // What a crash took of the text this reader has: it is told what was kept. A whole answer comes anyway.
+  if (lost && view.state !== "completed") yield event("resync", { text: live.said.whole() });
   if (view.state === "completed") yield event("message", { id: view.message, text: live.said.whole() });
   const { state: last, reason, usage, providerStatus } = view;
   yield event("end", { state: last, reason, usage, ...(last === "failed" ? { providerStatus } : {}) });

@@ -35,16 +35,7 @@ import {
 } from "./resources.ts";
 import { abandonTurn, retryTurn } from "./retry.ts";
 import { type TurnRow, turnNumber } from "./rows.ts";
-import {
-  cancel,
-  follow,
-  settleStrays,
-  startNext,
-  storageUnavailable,
-  submitTurn,
-  type TurnRequest,
-  watchTurns,
-} from "./run.ts";
+import { cancel, follow, settleStrays, startNext, storageUnavailable, submitTurn, type TurnRequest } from "./run.ts";
 import { Store } from "./store.ts";
 import {
   viewContext,
@@ -80,7 +71,10 @@ const EMPTY_MEMORY: Memory = {
 
 export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Bucket }> {
   readonly #ctx: SessionContext;
+  /** Whether what an earlier instance, or a call that broke off, left behind has been looked after. */
   #settled = false;
+  /** When the alarm is to look after turns; `null` while there are none. */
+  #watchAt: number | null = null;
   /** When the alarm is set for; unknown until this instance has set it. */
   #armed: number | null | undefined;
 
@@ -99,6 +93,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       erasing: null,
       live: new Map(),
       now: () => Date.now(),
+      chance: () => Math.random(),
       randomHex: (bytes) => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex"),
       background: (work) => state.waitUntil(work),
       arm: () => this.#arm(),
@@ -112,6 +107,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       const made = await createSession(this.#ctx, request);
       if (!made.ok) return made;
       const { created, candidate } = made.value;
+      this.#settled = true; // a new session has left nothing behind
       this.#arm();
       this.#drainSoon();
       checkDrift(this.#ctx);
@@ -243,10 +239,11 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   override async alarm(): Promise<void> {
     this.#armed = null;
+    this.#watchAt = null;
     try {
       if (this.#ctx.store.session() === null) return;
+      this.#look();
       await runDueJobs(this.#ctx, {
-        turns: { run: () => watchTurns(this.#ctx), first: TURN_WATCH_MS, most: TURN_WATCH_MS },
         outbox: { run: () => drainOutbox(this.#ctx), first: OUTBOX_RETRY_MS, most: OUTBOX_RETRY_MAX_MS },
         index: { run: () => sendEntry(this.#ctx), first: INDEX_RETRY_MS, most: INDEX_RETRY_MAX_MS },
       });
@@ -290,7 +287,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     await this.ctx.storage.deleteAll(); // the alarm with it
     store.forget();
     Object.assign(memory, EMPTY_MEMORY);
-    this.#armed = undefined;
+    this.#armed = null;
+    this.#watchAt = null;
     for (const turn of running) {
       turn.abort.abort();
       turn.update({ state: "cancelled" });
@@ -300,15 +298,32 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   #settle(): void {
     if (this.#settled && !this.#ctx.memory.stalled) return;
+    this.#settled = false;
     settleStrays(this.#ctx);
     this.#settled = true;
   }
 
-  /** Storage failures become a value. */
+  /** The alarm's part in it, which must not keep the other jobs from running. */
+  #look(): void {
+    this.#settled = false;
+    try {
+      this.#settle();
+    } catch (error) {
+      console.error("turns could not be looked after:", error);
+    }
+  }
+
+  /**
+   * Storage failures become a value. What a call that broke off has left in memory may not be what it has left in
+   * storage: it is read anew, and the next call, or the alarm, looks after turns.
+   */
   async #guarded<T>(work: () => Promise<Result<T>>): Promise<Result<T>> {
     try {
       return await work();
     } catch (error) {
+      this.#settled = false;
+      Object.assign(this.#ctx.memory, { prompt: null, history: null, driftChecked: false });
+      this.#arm();
       if (!(error instanceof StorageError)) throw error;
       console.error("storage failed:", error.message);
       return storageUnavailable();
@@ -384,6 +399,13 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#ctx.store.liveTurns(sessionRow(this.#ctx).endedThrough, 1)[0]?.n ?? null;
   }
 
+  /** Whether a turn runs or waits, as far as this instance knows. No row is kept of it: the tables of turns say it. */
+  #busy(): boolean {
+    const { store, memory, live } = this.#ctx;
+    const { endedThrough } = sessionRow(this.#ctx);
+    return !this.#settled || memory.stalled || live.size > 0 || store.queued(endedThrough).length > 0;
+  }
+
   #drainSoon(): void {
     if (this.#ctx.store.outbox(1).length === 0) return;
     this.ctx.waitUntil(
@@ -393,11 +415,24 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     );
   }
 
-  /** The alarm is the earliest due job's, or none. */
+  /** When the alarm is needed: for the earliest due job, for the next look after turns, or not at all (`null`). */
+  #nextAlarm(): number | null {
+    try {
+      if (this.#ctx.store.session() === null) return null;
+      this.#watchAt = this.#busy() ? (this.#watchAt ?? this.#ctx.now() + TURN_WATCH_MS) : null;
+      const times = this.#ctx.store.due().map((due) => due.at);
+      if (this.#watchAt !== null) times.push(this.#watchAt);
+      return times.length === 0 ? null : Math.min(...times);
+    } catch (error) {
+      // What is committed is not undone by a read that fails after it: the alarm looks.
+      if (!(error instanceof StorageError)) throw error;
+      console.error("alarm:", error.message);
+      return this.#ctx.now() + TURN_WATCH_MS;
+    }
+  }
+
   #arm(): void {
-    if (this.#ctx.store.session() === null) return; // erased by the time a job has ended
-    const times = this.#ctx.store.due().map((due) => due.at);
-    const at = times.length === 0 ? null : Math.min(...times);
+    const at = this.#nextAlarm();
     if (at === this.#armed) return; // setting one is a written row too
     this.#armed = at;
     const set = at === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(at);

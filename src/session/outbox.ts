@@ -1,4 +1,5 @@
 /** Sends texts to R2 after they are committed here. R2 being away loses nothing: the rows wait, the alarm tries again. */
+import { crashPoint } from "../crash-points.ts";
 import { OUTBOX_BATCH } from "../limits.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import { type SessionContext, sessionRow } from "./context.ts";
@@ -11,6 +12,7 @@ export async function drainOutbox(ctx: SessionContext): Promise<void> {
     const rows = ctx.store.outbox(OUTBOX_BATCH);
     if (rows.length === 0) break;
     const results = await Promise.allSettled(rows.map((row) => upload(ctx, row)));
+    crashPoint("outbox.stored");
     ctx.store.transaction(() => {
       for (const [index, row] of rows.entries())
         if (results[index]!.status === "fulfilled") ctx.store.removeFromOutbox(row);

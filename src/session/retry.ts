@@ -1,11 +1,10 @@
 /** What a caller may still do about a turn that has ended: try it again, or give up on an unknown outcome. */
+import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
-import { TURN_WATCH_MS } from "../limits.ts";
 import type { SeqRange } from "../log/entries.ts";
 import { splitGap } from "../turn/history.ts";
 import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
-import { schedule } from "./due.ts";
 import { listSoon } from "./listing.ts";
 import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
 import { historyWithout } from "./settle.ts";
@@ -52,11 +51,12 @@ export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
       endedThrough: Math.min(row.endedThrough, turn.n - 1),
       updatedAt: now,
     });
-    schedule(ctx, "turns", ctx.now() + TURN_WATCH_MS);
     listSoon(ctx);
+    crashPoint("retry.inside");
   });
   ctx.memory.history = null;
   ctx.arm();
+  crashPoint("retry.committed");
   ctx.lane.advance();
   return ok(undefined);
 }

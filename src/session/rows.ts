@@ -113,7 +113,7 @@ export interface OutboxRow {
 }
 
 /** Jobs behind the object's one alarm. */
-export type Job = "turns" | "outbox" | "index";
+export type Job = "outbox" | "index";
 
 export interface DueRow {
   job: Job;

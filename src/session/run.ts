@@ -2,25 +2,28 @@
  * Turns in motion: admission, the queue, and the run of an attempt. A run belongs to the object and to no request: a
  * client that leaves neither drives nor stops it.
  */
+import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
-import { MAX_QUEUED_TURNS, STORAGE_RETRY_AFTER_SECONDS, TURN_WATCH_MS } from "../limits.ts";
+import { MAX_QUEUED_TURNS, MAX_UNASKED_ATTEMPTS, STORAGE_RETRY_AFTER_SECONDS } from "../limits.ts";
 import type { TemporaryText } from "../log/entries.ts";
 import { conflicts, type IdentityInput } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
-import { callModel } from "../runtime/model.ts";
+import { waitBeforeNextTry } from "../runtime/backoff.ts";
+import { type CallOutcome, callModel } from "../runtime/model.ts";
 import { StorageError } from "../storage/database.ts";
 import { IN_FLIGHT, next, TURN_TABLE } from "../turn/table.ts";
-import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { Checkpoint } from "./checkpoint.ts";
+import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, refreshContract } from "./contract.ts";
-import { commitCall, type PlannedCall, planCall, rememberCall } from "./dispatch.ts";
+import { commitAgain, commitCall, type PlannedCall, planCall, rememberCall } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
-import { schedule } from "./due.ts";
 import { listSoon } from "./listing.ts";
 import { LiveTurn } from "./live.ts";
 import { messageText } from "./resources.ts";
 import { loadPrompt, restorePrompt } from "./restore.ts";
+import { retryTurn } from "./retry.ts";
 import { messageId, type TurnRow } from "./rows.ts";
-import { cancelTurn, endCall, failUnsent, loseTurn } from "./settle.ts";
+import { cancelTurn, endCall, failUnsent, loseTurn, noteRefusal } from "./settle.ts";
 
 /** A turn request, already validated. */
 export interface TurnRequest {
@@ -85,13 +88,17 @@ function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
     if (request.key !== null) store.insertKey(request.key, turn.n, request.bodySha256);
     const body = { state: "queued", event: turn.event, attempt: 1, reason: null };
     store.append(turn.createdAt, { type: "turn", body }, turn.n);
-    schedule(ctx, "turns", ctx.now() + TURN_WATCH_MS);
     listSoon(ctx);
+    crashPoint("accept.inside");
     return plan === null ? 0 : commitCall(ctx, turn, plan.value);
   });
-  ctx.arm();
   const live = follow(ctx, turn);
-  if (plan !== null) launch(ctx, live, turn, plan.value, userSeq);
+  ctx.arm();
+  crashPoint("accept.committed");
+  if (plan !== null) {
+    crashPoint("dispatch.committed");
+    launch(ctx, live, turn, plan.value, userSeq);
+  }
   return ok({ n: turn.n, replayed: false });
 }
 
@@ -176,6 +183,7 @@ async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
     const plan = prepared.ok ? planCall(ctx, turn) : prepared;
     if (!plan.ok) return failUnsent(ctx, live, plan.error.code);
     const userSeq = ctx.store.transaction(() => commitCall(ctx, turn, plan.value));
+    crashPoint("dispatch.committed");
     launch(ctx, live, turn, plan.value, userSeq);
   } catch (error) {
     // Nothing was sent and nothing is lost: the turn waits for the alarm, or for the next call.
@@ -192,6 +200,8 @@ async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
 /** After the commit, in the same tick: sends the request and sees the turn to its end. */
 function launch(ctx: SessionContext, live: LiveTurn, turn: TurnRow, plan: PlannedCall, userSeq: number): void {
   rememberCall(ctx, turn, plan, userSeq);
+  live.running = true;
+  live.called = true;
   live.update({ state: TURN_TABLE.dispatch.to, attempt: turn.attempt + 1 });
   const run = runAttempt(ctx, live, plan);
   ctx.background(run);
@@ -199,20 +209,78 @@ function launch(ctx: SessionContext, live: LiveTurn, turn: TurnRow, plan: Planne
 }
 
 async function runAttempt(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<void> {
-  const outcome = await callModel(plan.provider, plan.body, {
-    signal: live.abort.signal,
-    onText: (text) => live.append(text),
-  });
-  if (ctx.live.get(live.view.n) !== live) return; // cancelled: it has ended already
+  const { n } = live.view;
   try {
+    const outcome = await callUntilAnswered(ctx, live, plan);
+    if (outcome === null) return; // cancelled: it has ended already
+    crashPoint("call.ended");
     endCall(ctx, live, outcome);
   } catch (error) {
-    // The answer cannot be kept, so it must not count: the alarm finds the turn without a live attempt.
-    console.error("an answer could not be kept:", error);
-    ctx.memory.stalled = true;
-    ctx.live.delete(live.view.n);
-    live.update({ state: "unknown" });
+    if (ctx.live.get(n) === live) forsake(ctx, live, error);
+    else console.error("after a turn had ended:", error);
   }
+}
+
+/**
+ * Sends the request, and again while the provider is busy and has said nothing: every try is a call of its own in the
+ * log. Gives the last one's outcome, or `null` when the turn was ended meanwhile.
+ */
+async function callUntilAnswered(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<CallOutcome | null> {
+  const ended = () => ctx.live.get(live.view.n) !== live;
+  const began = ctx.now();
+  for (let tries = 1; ; tries++) {
+    const outcome = await callOnce(ctx, live, plan);
+    if (ended()) return null;
+    if (outcome.failure !== "provider_unavailable") return outcome;
+    const { retryAfterMs } = outcome;
+    const wait = waitBeforeNextTry({ tries, elapsedMs: ctx.now() - began, retryAfterMs, chance: ctx.chance() });
+    if (wait === null) return outcome;
+    noteRefusal(ctx, live, outcome);
+    crashPoint("again.refused");
+    await pause(wait, live.abort.signal);
+    if (ended()) return null;
+    ctx.store.transaction(() => commitAgain(ctx, ctx.store.turn(live.view.n)!));
+    crashPoint("again.committed");
+    live.called = true;
+  }
+}
+
+async function callOnce(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<CallOutcome> {
+  const checkpoint = new Checkpoint(ctx, live);
+  try {
+    return await callModel(plan.provider, plan.body, {
+      signal: live.abort.signal,
+      now: ctx.now,
+      onText: (text) => {
+        live.append(text);
+        crashPoint("call.text");
+        checkpoint.grew();
+      },
+    });
+  } finally {
+    checkpoint.stop();
+  }
+}
+
+/** Resolves after `ms`, or when the signal fires. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** The attempt's outcome cannot be kept, so it must not count: the turn is left to whoever looks next. */
+function forsake(ctx: SessionContext, live: LiveTurn, error: unknown): void {
+  console.error("an attempt's outcome could not be kept:", error);
+  ctx.live.delete(live.view.n);
+  ctx.memory.history = null;
+  ctx.memory.stalled = true;
+  live.abort.abort();
+  live.update({ state: "unknown" });
 }
 
 /** Cancels a turn that has not ended. Cancelling a cancelled one is no error. */
@@ -254,20 +322,19 @@ export function settleStrays(ctx: SessionContext): void {
   const row = ctx.store.session();
   if (row === null) return;
   for (const { n, state } of ctx.store.liveTurns(row.endedThrough)) {
-    if (IN_FLIGHT.includes(state) && !ctx.live.has(n)) loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
+    if (!IN_FLIGHT.includes(state) || ctx.live.get(n)?.running) continue;
+    loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
+    retryUnasked(ctx, n);
   }
   ctx.memory.stalled = false;
   ctx.lane.advance();
 }
 
-/** The alarm's `turns` job: strays, then the next look if anything is still under way. */
-export function watchTurns(ctx: SessionContext): void {
-  settleStrays(ctx);
-  const alive = ctx.store.liveTurns(sessionRow(ctx).endedThrough, 1).length > 0;
-  ctx.store.transaction(() => {
-    if (alive) ctx.store.setDue({ job: "turns", at: ctx.now() + TURN_WATCH_MS, tries: 0 });
-    else ctx.store.dropDue("turns");
-  });
+/** The agent's policy for a turn whose outcome is not known: nothing, or another attempt, a bounded number of times. */
+function retryUnasked(ctx: SessionContext, n: number): void {
+  const turn = ctx.store.turn(n)!;
+  const policy = findAgent(ctx, sessionRow(ctx).agent)?.config.onInterrupted;
+  if (policy === "retry" && turn.attempt < MAX_UNASKED_ATTEMPTS) retryTurn(ctx, turn);
 }
 
 /** What a caller is told when the tables cannot be read or written. */

@@ -1,4 +1,5 @@
 /** How a turn ends: what each outcome writes, and what later requests see of it. Every ending is one transaction. */
+import { crashPoint } from "../crash-points.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { EntryBodies, SeqRange } from "../log/entries.ts";
 import { templateValues } from "../prompt/contract.ts";
@@ -33,7 +34,7 @@ export function endCall(ctx: SessionContext, live: LiveTurn, outcome: CallOutcom
   const completed = failure === null;
   end(ctx, live, completed ? "complete" : "fail", failure, (turn) => {
     const said = completed || live.said.length > 0 ? [writeAnswer(ctx, live, completed)] : [];
-    writeResponse(ctx, turn, outcome);
+    if (live.called) writeResponse(ctx, turn, outcome);
     return { messages: said, answerSeq: said[0]?.seq ?? null, usage, providerStatus: status };
   });
 }
@@ -52,7 +53,7 @@ export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
     }
     const said = live.said.length === 0 ? [] : [writeAnswer(ctx, live, false)];
     const marker = writeMarker(ctx, turn.n, "cancelled");
-    if (turn.state !== "queued") {
+    if (live.called) {
       writeResponse(ctx, turn, { finish: null, usage: null, status: null, error: "cancelled by the caller" });
     }
     return { ...NOTHING, messages: [...said, marker], answerSeq: said[0]?.seq ?? null };
@@ -60,13 +61,34 @@ export function cancelTurn(ctx: SessionContext, live: LiveTurn): void {
   live.abort.abort();
 }
 
-/** No live attempt is there for a dispatched turn: nobody can say what became of it, and nothing is sent again. */
+/** A busy provider refused the call before any answer; it will be asked again. Not an ending: the turn goes on. */
+export function noteRefusal(ctx: SessionContext, live: LiveTurn, outcome: CallOutcome): void {
+  ctx.store.transaction(() => writeResponse(ctx, ctx.store.turn(live.view.n)!, outcome));
+  live.called = false;
+}
+
+/**
+ * No live attempt is there for a dispatched turn: nobody can say what became of it. What was kept of its answer is shown,
+ * but later requests see the marker alone.
+ */
 export function loseTurn(ctx: SessionContext, live: LiveTurn): void {
   end(ctx, live, "lose", null, ({ n }) => {
     const text = `${turnId(n)} was dispatched and its attempt is gone; whether the model answered is not known.`;
     notice(ctx, "interrupted", text, n);
-    return { ...NOTHING, messages: [writeMarker(ctx, n, "interrupted")] };
+    const said = ctx.store.said(n);
+    if (said !== null) live.update({ text: said });
+    live.kept = said !== null;
+    const unheard = said === null ? null : writeAnswer(ctx, live, false).seq;
+    if (unheard !== null) hideMessage(ctx, unheard);
+    return { ...NOTHING, messages: [writeMarker(ctx, n, "interrupted")], answerSeq: unheard };
   });
+}
+
+/** Takes one message out of the history, the latest of all. */
+function hideMessage(ctx: SessionContext, seq: number): void {
+  const { gaps, cut } = sessionRow(ctx);
+  const without = (known: SeqRange[]): SeqRange[] => addGap(known, [seq, seq], { before: seq - 1, after: seq + 1 });
+  ctx.store.updateSession({ gaps: without(gaps), cut: cut === null ? null : { ...cut, gaps: without(cut.gaps) } });
 }
 
 type EndingSignal = "complete" | "fail" | "cancel" | "lose";
@@ -87,6 +109,7 @@ function end(
     const turn = store.turn(n);
     if (turn === null) throw new Error(`${turnId(n)} is not there`);
     const ending = write(turn);
+    if (live.kept) store.dropSaid(n);
     const endedAt = isoTime(ctx);
     const { answerSeq, usage, providerStatus } = ending;
     const change = { state, reason, answerSeq, usage, providerStatus, endedAt };
@@ -98,11 +121,10 @@ function end(
     store.updateSession({ ...sessionAfter(row, live, turn, state, endedAt), ...history });
     if (state === "unknown") listNow(ctx);
     else listSoon(ctx);
-    // The watch stays for a turn that runs while one behind it is cancelled.
-    const ran = turn.state !== "queued";
-    if (ran && store.queued(sessionRow(ctx).endedThrough).length === 0) store.dropDue("turns");
+    crashPoint("end.inside");
     return { ending, cutTakenBack: history !== null && history.historyFrom !== row.historyFrom };
   });
+  crashPoint("end.committed");
   const { history } = ctx.memory;
   if (inHistory) history?.push(...ending.messages.map(historyItem));
   else ctx.memory.history = cutTakenBack ? null : (history?.filter((item) => item.turn !== n) ?? null);
@@ -153,9 +175,13 @@ export function historyWithout(
   const gaps = own?.gaps ?? row.gaps;
   if (userSeq === null) return { historyFrom, gaps, cut };
   const said: SeqRange = [userSeq, ctx.store.lastMessageOf(n, userSeq)];
-  // Where no message is sent before it, the last one before the history's start (which its size may have moved) is nearest.
-  const lastVisible = loadHistory(ctx).findLast((item) => item.seq < userSeq)?.seq ?? row.historyFrom - 1;
-  const without = (from: number, known: SeqRange[]) => (userSeq < from ? known : addGap(known, said, lastVisible));
+  const sent = loadHistory(ctx);
+  const visible = {
+    // Where no message is sent before it, the last one before the history's start (which its size may have moved) is nearest.
+    before: sent.findLast((item) => item.seq < userSeq)?.seq ?? row.historyFrom - 1,
+    after: sent.find((item) => item.seq > said[1])?.seq ?? Number.MAX_SAFE_INTEGER,
+  };
+  const without = (from: number, known: SeqRange[]) => (userSeq < from ? known : addGap(known, said, visible));
   return {
     historyFrom,
     gaps: without(historyFrom, gaps),

@@ -357,6 +357,22 @@ export class Store {
     this.#db.putBlob(key, text);
   }
 
+  // ---- an answer while it grows ----
+
+  /** Adds to a part of an answer that is not whole yet. */
+  keepSaid(n: number, part: number, text: string): void {
+    this.#db.extendBlob(`said:${n}`, part, text);
+  }
+
+  /** As much of a turn's answer as was kept, `null` when none was. */
+  said(n: number): string | null {
+    return this.#db.blob(`said:${n}`);
+  }
+
+  dropSaid(n: number): void {
+    this.#db.dropBlob(`said:${n}`);
+  }
+
   // ---- outbox and due jobs ----
 
   outbox(limit: number): OutboxRow[] {

@@ -63,9 +63,17 @@ export class Database {
 
   putBlob(key: string, text: string): void {
     this.dropBlob(key);
-    for (const [part, piece] of pieces(text).entries()) {
+    const parts = byteLength(text) <= MAX_ROW_VALUE_BYTES ? [text] : pieces(text);
+    for (const [part, piece] of parts.entries()) {
       this.run("INSERT INTO blobs (key, part, text) VALUES (?, ?, ?)", key, part, piece);
     }
+  }
+
+  /** Adds to one part of a blob, or begins it. */
+  extendBlob(key: string, part: number, text: string): void {
+    const sql =
+      "INSERT INTO blobs (key, part, text) VALUES (?, ?, ?) ON CONFLICT (key, part) DO UPDATE SET text = text || excluded.text";
+    this.run(sql, key, part, text);
   }
 
   dropBlob(key: string): void {
@@ -93,10 +101,11 @@ function asStorageError(error: unknown): StorageError {
   return new StorageError(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-/** Cuts a text into pieces that fit a row, never inside a surrogate pair. */
-function pieces(text: string): string[] {
-  if (byteLength(text) <= MAX_ROW_VALUE_BYTES) return [text];
-  const size = Math.floor(MAX_ROW_VALUE_BYTES / 3); // no UTF-16 unit takes more than three bytes
+/** UTF-16 units of text that fit a row, whatever they are: none takes more than three bytes. */
+const ROW_UNITS = Math.floor(MAX_ROW_VALUE_BYTES / 3);
+
+/** Cuts a text into pieces of at most `size` UTF-16 units, never inside a surrogate pair. */
+export function pieces(text: string, size = ROW_UNITS): string[] {
   const parts: string[] = [];
   for (let start = 0; start < text.length; ) {
     let end = Math.min(text.length, start + size);

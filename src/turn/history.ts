@@ -99,15 +99,22 @@ export function isUnremarked(items: readonly Pick<HistoryItem, "turn" | "content
 }
 
 /**
- * Takes a range of messages out of the history. Gaps inside it vanish in it; one before it takes it in when nothing
- * visible lies between them (`lastVisible` is the last visible message before the range).
+ * Takes a range of messages out of the history. Gaps inside it vanish in it, and so do those around it that nothing
+ * visible separates from it: `visible` are the nearest visible messages before and after the range.
  */
-export function addGap(gaps: readonly SeqRange[], [from, to]: SeqRange, lastVisible: number): SeqRange[] {
-  const before = gaps.filter((gap) => gap[0] < from);
-  const after = gaps.filter((gap) => gap[0] > to);
-  const last = before.at(-1);
-  const joined: SeqRange[] = last !== undefined && lastVisible < last[0] ? [[last[0], to]] : [[from, to]];
-  return [...(joined[0]![0] < from ? before.slice(0, -1) : before), ...joined, ...after];
+export function addGap(
+  gaps: readonly SeqRange[],
+  [from, to]: SeqRange,
+  visible: { before: number; after: number },
+): SeqRange[] {
+  const near = gaps.filter((gap) => gap[0] > visible.before && gap[1] < visible.after);
+  const joined: SeqRange = [
+    Math.min(from, ...near.map(([first]) => first)),
+    Math.max(to, ...near.map(([, last]) => last)),
+  ];
+  const before = gaps.filter((gap) => gap[0] < from && !near.includes(gap));
+  const after = gaps.filter((gap) => gap[0] > to && !near.includes(gap));
+  return [...before, joined, ...after];
 }
 
 /** Takes one message in again: what lies around it in its gap stays out. */

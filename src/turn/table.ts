@@ -24,6 +24,8 @@ export const TURN_TABLE = {
   start: { from: ["queued"], to: "preparing" },
   /** The request is rendered and committed; the fetch comes after. */
   dispatch: { from: ["preparing"], to: "dispatched" },
+  /** The provider is busy and nothing of an answer came: the same bytes go out again, as a call of their own. */
+  again: { from: ["dispatched"], to: "dispatched" },
   /** The provider's first text. */
   first_event: { from: ["dispatched"], to: "streaming" },
   /** The model asks for tools. */

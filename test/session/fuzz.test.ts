@@ -4,7 +4,9 @@
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
+import { CHECKPOINT_MS, PROVIDER_TRIES } from "../../src/limits.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
+import type { ReceivedRequest } from "../support/provider-client.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import * as session from "../support/session.ts";
 import { call, crash, ended, getSession, getTurn, post, provider, say, sql, wireModel } from "../support/session.ts";
@@ -16,11 +18,17 @@ const STEPS = 60;
 const BUDGET = 9_000;
 const LENGTHS = [0, 0, 0, 3_000, 9_000, 22_000, 60_000];
 
-/** What the provider does, and the ending that makes. */
-type Play = [script: ScriptEntry, ending: Ending];
+/** What the provider does, request by request, and the ending that makes. */
+type Play = [script: ScriptEntry[], ending: Ending];
 type Turn = { input: string; play: Play };
 
 const FAILED: Ending = { state: "failed" };
+const busy = (times: number): ScriptEntry => ({
+  kind: "status",
+  status: 503,
+  headers: { "retry-after-ms": "0" },
+  times,
+});
 const OVERFLOW = { error: { message: "too long", code: "context_length_exceeded" } };
 /** Where SQLite refuses, and what the caller is told of a turn: 503 = it was never accepted, 409 = unknown. */
 const FAULTS = [
@@ -39,6 +47,9 @@ const { tokens } = history;
 
 beforeEach(() => {
   history.tokens = BUDGET;
+  const { setTimeout } = globalThis;
+  const hurried = (run: () => void, ms = 0) => setTimeout(run, ms === CHECKPOINT_MS ? 0 : ms);
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(hurried as typeof setTimeout);
   vi.spyOn(console, "error").mockImplementation(() => undefined);
 });
 
@@ -57,6 +68,8 @@ class Fuzz {
   #changes = 0;
   /** Turns accepted so far. */
   #accepted = 0;
+  /** Turns that `lose` lost: id, and number in the model. */
+  readonly #unknown: [turn: string, n: number][] = [];
   #last: { key: string; input: string; n: number } | null = null;
 
   constructor(id: string, seed: number) {
@@ -65,9 +78,9 @@ class Fuzz {
   }
 
   async step(): Promise<void> {
-    const { say, again, queue, retry, change, refusedChange, carryOver, fault, heal } = this;
-    const changes = [change, refusedChange, carryOver];
-    const step = this.#pick([say, say, say, again, queue, queue, retry, ...changes, fault, heal, crash]);
+    const { say, again, queue, retry, lose, abandon, change, refusedChange, carryOver, fault, heal } = this;
+    const talk = [say, say, say, again, queue, queue, retry, lose, abandon];
+    const step = this.#pick([...talk, change, refusedChange, carryOver, fault, heal, crash]);
     this.trace.push(`\n${step.name}`);
     await step.call(this);
     const { epoch, messageCount } = this.#model;
@@ -90,7 +103,7 @@ class Fuzz {
     this.#last = { key: `k${this.#inputs}`, input, n: this.#accepted };
     const reply = await say(this.#id, input, {}, { "idempotency-key": this.#last.key });
     expect(reply.status === 200, reply.text).toBe(play[1].state === "completed");
-    await this.#take([[input, play[1]]]);
+    await this.#take([[input, play]]);
   }
 
   async again(): Promise<void> {
@@ -133,7 +146,7 @@ class Fuzz {
     const states: string[] = [];
     for (const id of [first, ...ids]) states.push((await ended(this.#id, id)).state);
     expect(states).toEqual([ending.state, ...waiting.map(({ play }) => play[1].state)]);
-    await this.#take([[input, ending], ...waiting.map(({ input, play }): [string, Ending] => [input, play[1]])]);
+    await this.#take([[input, [[], ending]], ...waiting.map(({ input, play }): [string, Play] => [input, play])]);
   }
 
   /** A turn fails and is tried again, until it works or nobody wants to any more. */
@@ -142,17 +155,42 @@ class Fuzz {
     await provider.script({ kind: "cut", after: "half", match: { model: wireModel() } });
     expect((await say(this.#id, input)).status).toBe(502);
     this.#accepted += 1;
-    await this.#take([[input, FAILED]]);
+    await this.#take([[input, [[], FAILED]]]);
     for (let tries = 1 + this.#roll(3); tries > 0; tries--) {
-      const [entry, ending] = this.#play();
-      this.trace.push(`${entry.kind}:${ending.state}`);
-      await provider.script({ ...entry, match: { model: wireModel() } });
+      const play = this.#play();
+      const [entries, ending] = play;
+      this.trace.push(describe(play));
+      await provider.script(...entries.map((entry) => ({ ...entry, match: { model: wireModel() } })));
       if (this.#roll(3) === 0) await crash();
       const reply = await call("POST", `/v1/sessions/${this.#id}/turns/turn_${this.#accepted}/retry`, {});
       expect(reply.status === 200, reply.text).toBe(ending.state === "completed");
-      await this.#take([[input, ending]]);
+      await this.#take([[input, play]]);
       if (ending.state === "completed") return;
     }
+  }
+
+  /** A crash while the model answers: some or none of it was kept. */
+  async lose(): Promise<void> {
+    const said = this.#pick(["", "kept"]);
+    await provider.script({ kind: "hang", after: said, match: { model: wireModel() } });
+    const input = this.#input();
+    const turn = await this.#post(input);
+    await provider.waitFor({ model: wireModel() });
+    const parts = () => sql(this.#id, `SELECT 1 FROM blobs WHERE key = 'said:${this.#accepted}'`);
+    if (said !== "") await vi.waitFor(async () => expect(await parts()).toHaveLength(1), { interval: 2 });
+    await crash();
+    expect((await ended(this.#id, turn)).state).toBe("unknown");
+    const [n] = await this.#take([[input, [[], { state: "unknown" }]]]);
+    this.#unknown.push([turn, n!]);
+  }
+
+  /** Any of the turns that were lost, however long ago. */
+  async abandon(): Promise<void> {
+    if (this.#unknown.length === 0) await this.lose();
+    const [[turn, n]] = this.#unknown.splice(this.#roll(this.#unknown.length), 1) as [[string, number]];
+    if (this.#roll(3) === 0) await crash();
+    expect((await call("POST", `/v1/sessions/${this.#id}/turns/${turn}/abandon`, {})).status).toBe(200);
+    this.#model.abandon(n);
   }
 
   async change(): Promise<void> {
@@ -189,13 +227,13 @@ class Fuzz {
     const [where, status] = this.#pick(FAULTS);
     this.trace.push(where);
     if (this.#roll(3) === 0) await crash();
-    const { input } = (await this.#turns(1))[0]!;
+    const { input, play } = (await this.#turns(1, undefined, false))[0]!;
     await this.#refusing(where, async () => {
       expect((await say(this.#id, input)).status).toBe(status);
       if (this.#roll(3) === 0) await crash();
     });
     if (status === 409) this.#accepted += 1;
-    await this.#take(status === 503 ? [] : [[input, { state: "unknown" }]]);
+    await this.#take(status === 503 ? [] : [[input, [play[0], { state: "unknown" }]]]);
   }
 
   /** The prompt is damaged: several at once wait for it, in order, and one key is one turn. */
@@ -220,7 +258,7 @@ class Fuzz {
     expect(ids).toEqual(turns.flatMap((_, i) => Array(2).fill(`turn_${this.#accepted + i + 1}`)));
     for (const id of ids) await ended(this.#id, id);
     this.#accepted += turns.length;
-    await this.#take(turns.map(({ input, play }) => [input, play[1]]));
+    await this.#take(turns.map(({ input, play }) => [input, play]));
   }
 
   // ---- parts of steps ----
@@ -240,31 +278,31 @@ class Fuzz {
   }
 
   /** Inputs, with what the provider is going to do with each. */
-  async #turns(count: number, length?: number): Promise<Turn[]> {
-    const turns = Array.from({ length: count }, (): Turn => ({ input: this.#input(length), play: this.#play() }));
-    this.trace.push(...turns.map(({ input, play: [{ kind }, { state }] }) => `${input.length}:${kind}:${state}`));
-    await provider.script(...turns.map(({ play: [entry] }) => ({ ...entry, match: { model: wireModel() } })));
+  async #turns(count: number, length?: number, again = true): Promise<Turn[]> {
+    const turns = Array.from({ length: count }, (): Turn => ({ input: this.#input(length), play: this.#play(again) }));
+    this.trace.push(...turns.map(({ input, play }) => `${input.length}:${describe(play)}`));
+    await provider.script(
+      ...turns.flatMap(({ play }) => play[0].map((entry) => ({ ...entry, match: { model: wireModel() } }))),
+    );
     return turns;
   }
 
-  #play(): Play {
+  /** `again`: whether the provider may be busy and asked more than once. */
+  #play(again = true): Play {
     const said = `answer ${this.#inputs} ${"y".repeat(this.#pick([0, 0, 3_000, 9_000]))}`;
-    return this.#pick<Play>([
-      [
-        { kind: "answer", text: said },
-        { state: "completed", said },
-      ],
-      [
-        { kind: "answer", text: said },
-        { state: "completed", said },
-      ],
-      [{ kind: "answer", text: "" }, { state: "completed" }],
-      [{ kind: "answer", text: said, finish: "length" }, FAILED],
-      [{ kind: "cut", after: said }, FAILED],
-      [{ kind: "cut" }, FAILED],
-      [{ kind: "status", status: 500 }, FAILED],
-      [{ kind: "status", status: 400, body: OVERFLOW }, FAILED],
+    const answer: ScriptEntry = { kind: "answer", text: said };
+    const completed: Ending = { state: "completed", said };
+    const play = this.#pick<Play>([
+      [[answer], completed],
+      [[answer], completed],
+      [[{ kind: "answer", text: "" }], { state: "completed" }],
+      [[{ kind: "answer", text: said, finish: "length" }], FAILED],
+      [[{ kind: "cut", after: said }], FAILED],
+      [[{ kind: "status", status: 400, body: OVERFLOW }], FAILED],
+      [[busy(2), answer], completed],
+      [[busy(PROVIDER_TRIES)], FAILED],
     ]);
+    return again || play[0][0]!.times === undefined ? play : [[answer], completed];
   }
 
   async #post(input: string): Promise<string> {
@@ -283,22 +321,30 @@ class Fuzz {
   }
 
   /** Compares what was sent since the last time with the model, which takes the endings in. */
-  async #take(turns: [string, Ending][]): Promise<void> {
+  async #take(turns: [input: string, play: Play][]): Promise<number[]> {
     const received = await provider.requests({ model: wireModel() });
     expect(await provider.violations({ model: wireModel() })).toEqual([]);
     await provider.reset({ model: wireModel() });
-    expect(received).toHaveLength(turns.length);
-    for (const [i, [input, ending]] of turns.entries()) {
-      const { body } = received[i]!;
-      this.#hashes.push(sha256Hex(body));
+    expect(received).toHaveLength(turns.reduce((sum, [, play]) => sum + requests(play), 0));
+    return turns.map(([input, play]) => {
+      const [{ body }, ...again] = received.splice(0, requests(play)) as [ReceivedRequest, ...ReceivedRequest[]];
+      const hashes = [body, ...again.map((request) => request.body)].map((bytes) => sha256Hex(bytes));
+      expect(new Set(hashes).size, "every try has the same bytes").toBe(1);
+      this.#hashes.push(...hashes);
       const { messages } = JSON.parse(new TextDecoder().decode(body)) as { messages: { content: string }[] };
-      this.#model.take(
-        input,
-        ending,
-        messages.map(({ content }) => content),
-      );
-    }
+      const contents = messages.map(({ content }) => content);
+      return this.#model.take(input, play[1], contents);
+    });
   }
+}
+
+/** Requests that a play answers; one that hangs is scripted by its step. */
+function requests([script]: Play): number {
+  return script.reduce((sum, { times }) => sum + (times ?? 1), 0) || 1;
+}
+
+function describe([script, { state }]: Play): string {
+  return `${script.map(({ kind }) => kind).join("+")}:${state}`;
 }
 
 it.each(SEEDS)("carries what the model says, seed %i", { timeout: 60_000 }, async (seed) => {

@@ -160,7 +160,6 @@ describe("SQLite that fails", () => {
     ["accepting", "turns"],
     ["the user entry", "messages"],
     ["the log", "entries"],
-    ["the watch", "due"],
   ])("before dispatch, at %s: 503, no fetch, nothing accepted", async (_, table) => {
     const { id } = await createSession();
     await say(id, "one");

@@ -97,7 +97,7 @@ describe("ranges", () => {
         const [user, answer] = [seq, seq + 1 + next(3)];
         seq = answer + 1 + next(2);
         if (next(2) === 0) visible.push(user, answer);
-        else gaps = addGap(gaps, [user, answer], visible.at(-1) ?? 0);
+        else gaps = addGap(gaps, [user, answer], { before: visible.at(-1) ?? 0, after: Number.MAX_SAFE_INTEGER });
       }
       const ranges = seqRanges(chosen(...visible), gaps);
       for (const [from, to] of gaps) {
