@@ -2,7 +2,7 @@
  * Turns the prompts folder into the module the service is built with. The output is written only when it changes and
  * only from a folder without problems, so a running `wrangler dev` never sees half of it.
  */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { PromptBundle } from "../src/prompt/sources.ts";
@@ -23,9 +23,12 @@ good module in use, says so, and exits with 0: a failed build would make every r
 
 Exit status: 0 built or unchanged, 1 the folder has problems or the module cannot be written, 2 wrong use.`;
 
-process.exitCode = main(process.argv.slice(2));
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === import.meta.filename) {
+  process.exitCode = buildPrompts(process.argv.slice(2));
+}
 
-function main(args: string[]): number {
+/** Runs the command; its exit status. */
+export function buildPrompts(args: string[]): number {
   let options: { prompts?: string | undefined; out?: string | undefined; help?: boolean | undefined };
   try {
     const spec = { prompts: { type: "string" }, out: { type: "string" }, help: { type: "boolean" } } as const;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { endGroup, groupRuns, killGroup, ownGroup } from "./lib/processes.ts";
 import { signingKeyFile } from "./lib/signing-key.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
-import { promptFaults, ROOT, spawnWrangler, wranglerEnv } from "./lib/wrangler.ts";
+import { buildFaults, ROOT, spawnWrangler, wranglerEnv } from "./lib/wrangler.ts";
 
 const HELP = `Usage: npm run dev -- [OPTIONS]
 
@@ -27,7 +27,7 @@ async function main(args: string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  const faults = promptFaults(ROOT);
+  const faults = buildFaults(ROOT);
   if (faults !== null) {
     console.error(faults.join("\n"));
     return 1;

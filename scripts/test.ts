@@ -2,12 +2,17 @@
  * Runs vitest the way it must always run: with an empty environment and a throw-away HOME, so that no key, proxy or
  * setting of the machine takes part, and with every connection that is not loopback refused.
  */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
 const root = resolve(import.meta.dirname, "..");
+
+// What the tests import and serve; in a fresh clone it is not there yet.
+const built = spawnSync(process.execPath, [join(root, "scripts/build.ts")], { stdio: ["ignore", "ignore", "inherit"] });
+if (built.status !== 0) process.exit(1);
+
 const home = mkdtempSync(join(tmpdir(), "selfsame-test-home-"));
 const guard = join(root, "test/support/loopback.ts");
 

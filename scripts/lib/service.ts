@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { endGroup, type GroupMember, groupMembers, killGroup, ownGroup } from "./processes.ts";
-import { freePort, portInUse, promptFaults, spawnWrangler, wranglerEnv } from "./wrangler.ts";
+import { freePort, portInUse, buildFaults, spawnWrangler, wranglerEnv } from "./wrangler.ts";
 import { WranglerOutput } from "./wrangler-output.ts";
 
 export interface ServiceOptions {
@@ -86,10 +86,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 async function startOn(options: ServiceOptions, port: number): Promise<Service> {
-  const faults = promptFaults(options.root);
+  const faults = buildFaults(options.root);
   if (faults !== null) {
     for (const line of faults) options.onLine?.(line);
-    throw new StartError("the prompts cannot be built", faults.join("\n"));
+    throw new StartError("it cannot be built", faults.join("\n"));
   }
   const child = spawnWrangler(wranglerArgs(options, port), {
     cwd: options.root,

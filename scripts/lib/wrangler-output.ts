@@ -9,7 +9,8 @@ import { stripVTControlCharacters } from "node:util";
 const HEAD = /^(✘ |▲ |⎔ |🪵|\[custom build\]|\[wrangler|The file )/u;
 
 const NOISE = [
-  /^\[custom build\]($| Running: | \.build\/prompts\.ts: )/,
+  /^\[custom build\]($| Running: | \.build\/(prompts\.ts|assets): (?!cannot ))/,
+  /^\[wrangler:info\] ✨ Parsed \d+ valid header rules?\./,
   /^⎔ (Starting|Reloading) local server/,
   /^\[wrangler:info\] Ready on /,
   /^\[wrangler:info\] \S+ \S* [123]\d\d /,

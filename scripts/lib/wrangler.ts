@@ -11,7 +11,7 @@ export const DEFAULT_PORT = 8787;
 /**
  * Keeps wrangler to itself: no telemetry, no look-up of request metadata, no question, and no banner, whose price is
  * the look for a newer version. The build step calls `node`, which must be the one that runs this, and keeps the last good
- * prompts (`promptFaults` has looked at those of the start).
+ * prompts (`buildFaults` has looked at those of the start).
  */
 export function wranglerEnv(base: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return {
@@ -25,9 +25,12 @@ export function wranglerEnv(base: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   };
 }
 
-/** Builds the prompts of the project at `root` before anything starts. What is wrong with them, or `null`. */
-export function promptFaults(root: string): string[] | null {
-  const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts/build-prompts.ts")], {
+/**
+ * Builds what the project at `root` is bundled with, before anything starts: wrangler looks for the folder of static
+ * files before it runs the build step itself. What is wrong, or `null`.
+ */
+export function buildFaults(root: string): string[] | null {
+  const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts/build.ts")], {
     cwd: root,
     encoding: "utf8",
   });

@@ -4,19 +4,21 @@ import { WranglerOutput } from "../../scripts/lib/wrangler-output.ts";
 
 /** As wrangler 4.156 printed it, colours included. */
 const RED = "\x1b[31m✘ [41;31m[[41;97mERROR[41;31m][0m ".replaceAll("[41", "\x1b[41").replace("[0m", "\x1b[0m");
-const QUIET_START = `[custom build] Running: node scripts/build-prompts.ts
+const QUIET_START = `[custom build] Running: node scripts/build.ts
 [custom build] .build/prompts.ts: unchanged
+[custom build] .build/assets: docs.html
 [custom build] 
 Your Worker has access to the following bindings:
 Binding                                     Resource                  Mode
 env.SESSIONS (SessionObject)                Durable Object            local
 
 ⎔ Starting local server...
+[wrangler:info] ✨ Parsed 2 valid header rules.
 [wrangler:info] Ready on http://127.0.0.1:8787
 [wrangler:info] POST /v1/sessions 201 Created (44ms)
 `;
 const BROKEN_PROMPT = `The file prompts/agents/a/AGENTS.md changed, restarting build...
-[custom build] Running: node scripts/build-prompts.ts
+[custom build] Running: node scripts/build.ts
 [custom build] prompts/agents/a/AGENTS.md:24: unknown placeholder {{x}}
 [custom build] 
 ${RED}k [Error]: Process exited with non-zero status (1)
@@ -30,7 +32,7 @@ ${RED}k [Error]: Process exited with non-zero status (1)
   }
 
 
-${RED}Running custom build \`node scripts/build-prompts.ts\` failed. There are likely more logs from your build command above.
+${RED}Running custom build \`node scripts/build.ts\` failed. There are likely more logs from your build command above.
 
 🪵  Logs were written to "/home/x/wrangler.log"
 `;

@@ -17,7 +17,8 @@ const health = createRoute({
   responses: { 200: json("It does", Health), ...problems },
 });
 
-const WELCOME = `Selfsame keeps an agent the selfsame agent. The HTTP API is described at /openapi.json.
+const WELCOME = `Selfsame keeps an agent the selfsame agent. The HTTP API is shown at /docs and described
+at /openapi.json.
 
   POST /v1/sessions              {"agent": "concierge"}
   POST /v1/sessions/{id}/turns   {"input": "hello"}
