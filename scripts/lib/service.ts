@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { endGroup, type GroupMember, groupMembers, killGroup, ownGroup } from "./processes.ts";
-import { freePort, portInUse, buildFaults, spawnWrangler, wranglerEnv } from "./wrangler.ts";
+import { buildFaults, freePort, portInUse, spawnWrangler, wranglerEnv } from "./wrangler.ts";
 import { WranglerOutput } from "./wrangler-output.ts";
 
 export interface ServiceOptions {
