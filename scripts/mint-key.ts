@@ -3,7 +3,8 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
-import { mintKey, parseSigningKeys, SCOPES, type Scope, type SigningKeys, TENANT } from "../src/http/keys.ts";
+import { mintKey, SCOPES, type Scope, TENANT } from "../src/http/keys.ts";
+import { parseSigningKeys, type SigningKeys } from "../src/http/signing.ts";
 import { signingKeyFile } from "./lib/signing-key.ts";
 
 const HELP = `Usage: npm run --silent mint-key -- --tenant T --scopes S --ttl D

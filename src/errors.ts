@@ -10,7 +10,7 @@ export const ERRORS = {
   unsupported_version: { status: 400, title: "This version is not supported" },
   hash_mismatch: { status: 400, title: "A hash does not match its text" },
   unauthenticated: { status: 401, title: "Authentication is missing or not valid" },
-  insufficient_scope: { status: 403, title: "The key lacks a scope" },
+  insufficient_scope: { status: 403, title: "The key or token does not allow this" },
   not_found: { status: 404, title: "Not found" },
   identity_conflict: { status: 409, title: "The session has another identity" },
   session_exists: { status: 409, title: "The session exists with another agent" },

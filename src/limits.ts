@@ -193,3 +193,22 @@ export const MAX_AGENT_BYTES = 1024 * 1024;
 export const MAX_AGENT_VERSIONS = 20;
 /** The description of a published agent: 413 `too_large`. Every list of agents carries it. */
 export const MAX_DESCRIPTION_BYTES = 4096;
+
+/** How long a session token is good when the caller does not say, and the most it can ask for: it cannot be taken back. */
+export const TOKEN_TTL_SECONDS = 60 * 60;
+export const MAX_TOKEN_TTL_SECONDS = 24 * 60 * 60;
+
+/** Origins in one session token, and characters of each (a host name has at most 253): a token is sent with every call. */
+export const MAX_TOKEN_ORIGINS = 10;
+export const MAX_ORIGIN_LENGTH = 300;
+
+/** How long a browser may keep the answer to a preflight; Chromium keeps none longer than two hours. */
+export const CORS_MAX_AGE_SECONDS = 2 * 60 * 60;
+
+/**
+ * Calls in one period of a key, and of a session token: beyond it 429 `rate_limited`, and `Retry-After` is the period. The
+ * bindings in wrangler.toml hold the same numbers; the platform counts in each of its locations, not over all of them.
+ */
+export const RATE_PERIOD_SECONDS = 60;
+export const KEY_CALLS_PER_PERIOD = 600;
+export const TOKEN_CALLS_PER_PERIOD = 60;

@@ -1,38 +1,73 @@
 /** Who is calling. Closed by default: without a signing key there is only the development principal, on this machine. */
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
+import { routePath } from "hono/route";
 import { isLoopback } from "../loopback.ts";
+import { allowOrigin, refuseForeignPage } from "./cors.ts";
 import type { AppEnv, Env } from "./env.ts";
-import { type Principal, parseSigningKeys, SCOPES, type Scope, type SigningKeys, verifyKey } from "./keys.ts";
-import { Problem } from "./problem.ts";
+import { SCOPES, type Scope, verifyKey } from "./keys.ts";
+import { objectName, type Principal, TOKEN_ROUTES } from "./principal.ts";
+import { noSuchSession, Problem } from "./problem.ts";
+import { parseSigningKeys, type SigningKeys } from "./signing.ts";
+import { DEVELOPMENT_KEYS, verifySessionToken } from "./tokens.ts";
 
-const DEVELOPMENT: Principal = { tenant: "dev", scopes: new Set(SCOPES) };
+const DEVELOPMENT: Principal = { kind: "development", tenant: "dev", scopes: new Set(SCOPES) };
 
-/** Sets `principal`, or answers 401, or 503 while nothing is configured. */
+/** Sets `principal`, or answers 401, 403 for a token's foreign origin, or 503 while nothing is configured. */
 export const authenticate: MiddlewareHandler<AppEnv> = async (c, next) => {
   const keys = signingKeys(c.env);
-  if (keys === null) {
-    // A bearer is ignored here: clients that always send a key work against a development server.
-    if (!isDevelopment(c.env, c.req.url)) throw notConfigured();
-    c.set("principal", DEVELOPMENT);
-    return next();
-  }
-  const token = /^Bearer ([\x21-\x7e]+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
-  const claims = token === undefined ? null : await verifyKey(token, keys, Date.now());
-  if (claims === null)
-    throw new Problem({ code: "unauthenticated", detail: "Send a valid key: Authorization: Bearer <key>." });
-  c.set("principal", { tenant: claims.tenant, scopes: new Set(claims.scopes) });
+  if (keys === null && !isDevelopment(c.env, c.req.url)) throw notConfigured();
+  c.set("principal", await identify(c, keys));
   return next();
 };
 
-/** Refuses a principal that lacks one of the scopes. */
+/** `keys` is `null` in development, where every bearer that is no session token is ignored. */
+async function identify(c: Context<AppEnv>, keys: SigningKeys | null): Promise<Principal> {
+  const bearer = bearerToken(c);
+  const now = Date.now();
+  const key = keys === null || bearer === null ? null : await verifyKey(bearer, keys, now);
+  if (key !== null) return { kind: "key", tenant: key.tenant, scopes: new Set(key.scopes) };
+  const token = bearer === null ? null : await verifySessionToken(bearer, keys ?? DEVELOPMENT_KEYS, now);
+  if (token !== null) {
+    allowOrigin(c, token.claims.origins); // also of one that has expired: the page reads why it is refused
+    if (token.expired) throw unauthenticated("The session token has expired.");
+    return { kind: "session", tenant: token.claims.tenant, session: token.claims.session };
+  }
+  if (keys !== null) throw unauthenticated("Send a valid key: Authorization: Bearer <key>.");
+  refuseForeignPage(c);
+  return DEVELOPMENT;
+}
+
+/** The bearer of the request, which may be anything, or `null`. */
+export function bearerToken(c: Context<AppEnv>): string | null {
+  return /^Bearer ([\x21-\x7e]+)$/i.exec(c.req.header("authorization") ?? "")?.[1] ?? null;
+}
+
+/**
+ * Refuses a key that lacks one of the scopes. A session's token has none: of its own session it opens what TOKEN_ROUTES
+ * lists, and every other session is as unknown to it as one that does not exist.
+ */
 export function requireScopes(...scopes: Scope[]): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    const missing = scopes.filter((scope) => !c.get("principal").scopes.has(scope));
+    const principal = c.get("principal");
+    if (principal.kind === "session") {
+      const id = c.req.param("id");
+      if (id !== undefined && objectName(principal, id) === null) throw noSuchSession();
+      if (!TOKEN_ROUTES.has(`${c.req.method} ${routePath(c)}`)) {
+        throw new Problem({ code: "insufficient_scope", detail: "A session token does not open this." });
+      }
+      return next();
+    }
+    const missing = scopes.filter((scope) => !principal.scopes.has(scope));
     if (missing.length > 0) {
       throw new Problem({ code: "insufficient_scope", detail: `The key lacks: ${missing.join(", ")}.` });
     }
     return next();
   };
+}
+
+/** What signs session tokens here: SIGNING_KEY, in development a key of its own. */
+export function tokenKeys(env: Env): SigningKeys {
+  return signingKeys(env) ?? DEVELOPMENT_KEYS;
 }
 
 /**
@@ -52,6 +87,10 @@ function signingKeys(env: Env): SigningKeys | null {
     console.error("SIGNING_KEY cannot be read:", error instanceof Error ? error.message : error);
     throw notConfigured();
   }
+}
+
+function unauthenticated(detail: string): Problem {
+  return new Problem({ code: "unauthenticated", detail });
 }
 
 function notConfigured(): Problem {

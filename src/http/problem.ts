@@ -2,19 +2,24 @@
 import type { Context } from "hono";
 import { ERRORS, type Failure, type Result } from "../errors.ts";
 import { MAX_FIELD_ERRORS, MAX_PROBLEM_TEXT, STORAGE_RETRY_AFTER_SECONDS } from "../limits.ts";
-import type { TurnResource } from "../session/resources.ts";
+import type { ShownTurn } from "./view.ts";
 
 /** A failure on its way out of a handler; `app.onError` answers it. */
 export class Problem extends Error {
   readonly failure: Failure;
   /** The turn it is about, where there is one. */
-  readonly turn: TurnResource | undefined;
+  readonly turn: ShownTurn | undefined;
 
-  constructor(failure: Failure, turn?: TurnResource) {
+  constructor(failure: Failure, turn?: ShownTurn) {
     super(failure.detail);
     this.failure = failure;
     this.turn = turn;
   }
+}
+
+/** The answer for a session that does not exist, or is not the caller's: the same, to the byte, as the object's own. */
+export function noSuchSession(): Problem {
+  return new Problem({ code: "not_found", detail: "No such session." });
 }
 
 /** The value of a Result, or its failure thrown as a Problem. */
@@ -23,11 +28,7 @@ export function unwrap<T>(result: Result<T>): T {
   throw new Problem(result.error);
 }
 
-export function problemResponse(
-  c: Context,
-  { code, detail, errors, retryAfter }: Failure,
-  turn?: TurnResource,
-): Response {
+export function problemResponse(c: Context, { code, detail, errors, retryAfter }: Failure, turn?: ShownTurn): Response {
   const { status, title } = ERRORS[code];
   const shown = errors
     ?.slice(0, MAX_FIELD_ERRORS)

@@ -7,14 +7,19 @@ import {
   MAX_INPUT_BYTES,
   MAX_INSTRUCTIONS_BYTES,
   MAX_METADATA_BYTES,
+  MAX_ORIGIN_LENGTH,
   MAX_PAGE,
   MAX_TEMPORARY_BYTES,
   MAX_TEMPORARY_ITEMS,
   MAX_TEMPORARY_TTL_SECONDS,
+  MAX_TOKEN_ORIGINS,
+  MAX_TOKEN_TTL_SECONDS,
+  TOKEN_TTL_SECONDS,
 } from "../limits.ts";
 import { IDENTITY_VERSION, IdentityId, IdentityName } from "../prompt/identity.ts";
 import { byteLength } from "../prompt/text.ts";
 import { TURN_STATES } from "../turn/table.ts";
+import { isOrigin } from "./tokens.ts";
 
 /** Marks an issue that is about size: it is answered 413, not 400. */
 export const tooLarge = (what: string, limit: number) => ({
@@ -80,6 +85,21 @@ export const RefreshBody = z
 export const PatchSessionBody = z
   .strictObject({ model: z.string().min(1).max(200).optional(), metadata: Metadata.optional() })
   .openapi("PatchSession");
+
+export const CreateTokenBody = z
+  .strictObject({
+    origins: z
+      .array(
+        z
+          .string()
+          .max(MAX_ORIGIN_LENGTH)
+          .refine(isOrigin, "an http(s) origin as browsers send it, such as https://shop.example"),
+      )
+      .min(1)
+      .max(MAX_TOKEN_ORIGINS),
+    ttlSeconds: z.int().min(1).max(MAX_TOKEN_TTL_SECONDS).default(TOKEN_TTL_SECONDS),
+  })
+  .openapi("CreateToken");
 
 export const EmptyBody = z.strictObject({}).openapi("Empty");
 
@@ -147,6 +167,11 @@ function invalidCursor(context: z.core.$RefinementCtx) {
 
 // ---- responses ----
 
+/** Field names as zod's `pick` wants them. */
+function picked<K extends string>(names: readonly K[]): Record<K, true> {
+  return Object.fromEntries(names.map((name) => [name, true])) as Record<K, true>;
+}
+
 const IdentityResource = z.object({
   version: z.literal(IDENTITY_VERSION),
   id: z.string(),
@@ -198,6 +223,18 @@ export const Sessions = z
   })
   .openapi("Sessions");
 
+/** What a session's token sees of its session: nothing that speaks of prompts. */
+export const TOKEN_SESSION_FIELDS = [
+  ...(["id", "agent", "identity", "level", "parent", "epoch", "policy", "model", "metadata", "state"] as const),
+  ...(["messageCount", "createdAt", "updatedAt", "snapshot", "activeTurn"] as const),
+] as const;
+
+const TokenSession = Session.pick(picked(TOKEN_SESSION_FIELDS)).openapi("TokenSession", {
+  description: "What a session token sees of its session",
+});
+
+export const ShownSession = z.union([Session, TokenSession]);
+
 const UsageResource = z.object({ input: z.int(), cachedInput: z.int(), cacheWrite: z.int(), output: z.int() });
 
 export const Turn = z
@@ -222,6 +259,18 @@ export const Turn = z
   })
   .openapi("Turn");
 
+/** What a session's token sees of a turn. */
+export const TOKEN_TURN_FIELDS = [
+  ...(["id", "session", "event", "state", "reason", "attempt", "output", "usage", "providerStatus"] as const),
+  ...(["identity", "createdAt", "endedAt"] as const),
+] as const;
+
+const TokenTurn = Turn.pick(picked(TOKEN_TURN_FIELDS)).openapi("TokenTurn", {
+  description: "What a session token sees of a turn",
+});
+
+export const ShownTurn = z.union([Turn, TokenTurn]);
+
 export const Turns = z.object({ items: z.array(Turn), next: z.string().nullable() }).openapi("Turns");
 
 export const Messages = z
@@ -240,6 +289,8 @@ export const Messages = z
     next: z.string().nullable(),
   })
   .openapi("Messages");
+
+export const Token = z.object({ token: z.string(), expiresAt: z.string() }).openapi("Token");
 
 export const ContractView = z
   .object({
@@ -303,6 +354,6 @@ export const ProblemBody = z
     detail: z.string(),
     code: z.string(),
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-    turn: Turn.optional(),
+    turn: ShownTurn.optional(),
   })
   .openapi("Problem");

@@ -2,7 +2,8 @@
 import { env } from "cloudflare:workers";
 import { createApp } from "../../src/http/app.ts";
 import type { Env } from "../../src/http/env.ts";
-import { type KeyClaims, mintKey, parseSigningKeys, SCOPES } from "../../src/http/keys.ts";
+import { type KeyClaims, mintKey, SCOPES } from "../../src/http/keys.ts";
+import { parseSigningKeys } from "../../src/http/signing.ts";
 
 export interface Answer {
   status: number;
@@ -16,8 +17,10 @@ export function bindings(change: { [Name in keyof Env]?: Env[Name] | undefined }
   return Object.fromEntries(Object.entries({ ...env, ...change }).filter(([, value]) => value !== undefined)) as never;
 }
 
+const app = createApp();
+
 export async function fetchWith(bound: Env, url: string, init: RequestInit = {}): Promise<Answer> {
-  const response = await createApp().fetch(new Request(new URL(url, "http://localhost"), init), bound);
+  const response = await app.fetch(new Request(new URL(url, "http://localhost"), init), bound);
   const text = await response.text();
   const code = response.headers.get("content-type") === "application/problem+json" ? JSON.parse(text).code : undefined;
   return { status: response.status, headers: response.headers, text, code };
@@ -35,6 +38,13 @@ export function mint(key: string, claims: Partial<KeyClaims> = {}, ttlSeconds = 
 
 export function bearer(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, "content-type": "application/json" };
+}
+
+export const SHOP = "https://shop.example";
+
+/** What a page at `origin` sends with a session's token. */
+export function page(token: string, origin: string | undefined = SHOP): Record<string, string> {
+  return { ...bearer(token), ...(origin === undefined ? {} : { origin }) };
 }
 
 /** Every route that asks for a scope, once a scope. `{id}` and `{turn}` need not exist: scopes come first. */
@@ -55,6 +65,7 @@ export const ROUTES = [
   ["GET", "/v1/sessions/{id}/prompts", "prompts:read"],
   ["GET", "/v1/sessions/{id}/prompts/{sha256}", "prompts:read"],
   ["GET", "/v1/sessions/{id}/log", "log:read"],
+  ["POST", "/v1/sessions/{id}/tokens", "sessions:write"],
   ["POST", "/v1/sessions/{id}/turns", "sessions:write"],
   ["GET", "/v1/sessions/{id}/turns", "sessions:read"],
   ["GET", "/v1/sessions/{id}/turns/{turn}", "sessions:read"],
@@ -75,4 +86,12 @@ export function fill(path: string, values: { id?: string; turn?: string; sha256?
     .replace("{sha256}", sha256)
     .replace("{attempt}", "1")
     .replace("{call}", "1");
+}
+
+/** A body that a route accepts: what it needs besides `{}`. */
+export function bodyFor(method: string, path: string): { body?: string } {
+  if (method === "GET" || method === "DELETE") return {};
+  if (path.endsWith("/turns")) return { body: '{"input":"hello"}' };
+  if (path.endsWith("/history")) return { body: '{"messages":[]}' };
+  return { body: path.endsWith("/tokens") ? JSON.stringify({ origins: [SHOP] }) : "{}" };
 }

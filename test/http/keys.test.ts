@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SCOPES } from "../../src/http/keys.ts";
-import { bearer, bindings, fetchWith, fill, mint, ROUTES, signingKey } from "./app.ts";
+import { bearer, bindings, bodyFor, fetchWith, fill, mint, ROUTES, signingKey } from "./app.ts";
 
 const KEY = signingKey(1);
 const OTHER = signingKey(2);
@@ -229,13 +229,8 @@ describe("tenants", () => {
     expect((await fetchWith(service, "/v1/sessions", { ...create, headers: shop })).status).toBe(201);
     for (const [method, path] of ROUTES) {
       if (!path.includes("{id}")) continue;
-      const needed = path.endsWith("/turns")
-        ? '{"input":"hello"}'
-        : path.endsWith("/history")
-          ? '{"messages":[]}'
-          : "{}";
-      const body = method === "POST" || method === "PUT" ? { body: needed } : {};
-      const ask = (id: string) => fetchWith(service, fill(path, { id }), { method, headers: other, ...body });
+      const init = { method, headers: other, ...bodyFor(method, path) };
+      const ask = (id: string) => fetchWith(service, fill(path, { id }), init);
       const [theirs, unknown] = [await ask("theirs"), await ask("nobody")];
       expect([theirs.status, theirs.text, [...theirs.headers]], `${method} ${path}`).toEqual([
         ...[404, unknown.text, [...unknown.headers]],

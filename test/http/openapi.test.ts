@@ -175,6 +175,8 @@ describe("real answers", () => {
     ).toEqual({ type: "string" });
     const begun = await call("POST", `${at}/turns`, { input: "x" }, { accept: "text/event-stream" });
     expect(responseSchema(`POST ${S}/turns`, 200, begun.headers.get("content-type")!.split(";")[0]!)).toBeDefined();
+    const token = await validated(`POST ${S}/tokens`, `${at}/tokens`, { origins: ["https://shop.example"] });
+    expect(token.status).toBe(201);
     expect((await validated(`POST ${S}/refresh`, `${at}/refresh`, { project: null })).status).toBe(200);
     expect((await validated(`POST ${S}/clear`, `${at}/clear`, {})).status).toBe(200);
     const history = { messages: [{ role: "user", content: "x", metadata: { n: 1 } }] };
@@ -194,7 +196,7 @@ describe("real answers", () => {
 
   it("would be found out: the check fails on an answer that is not as described", async () => {
     const { json } = await call<Record<string, unknown>>("GET", `/v1/sessions/${(await createSession()).id}`);
-    const schema = responseSchema("GET /v1/sessions/{id}", 200, "application/json");
+    const schema = responseSchema("POST /v1/sessions", 200, "application/json");
     expect(faults(description, schema, { ...json, epoch: "1" })).toEqual(["$.epoch: not integer"]);
     expect(faults(description, schema, { ...json, secret: 1 })).toEqual(["$.secret: not described"]);
     expect(faults(description, schema, { ...json, identity: undefined })).not.toEqual([]);

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { mint } from "../../scripts/mint-key.ts";
-import { parseSigningKeys, SCOPES, verifyKey } from "../../src/http/keys.ts";
+import { SCOPES, verifyKey } from "../../src/http/keys.ts";
+import { parseSigningKeys } from "../../src/http/signing.ts";
 
 const KEY = Buffer.alloc(32, 1).toString("base64url");
 const OTHER = Buffer.alloc(32, 2).toString("base64url");

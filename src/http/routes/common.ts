@@ -3,16 +3,18 @@ import type { Context } from "hono";
 import type { DirectoryObject } from "../../directory/object.ts";
 import type { SessionObject } from "../../session/object.ts";
 import type { AppEnv } from "../env.ts";
-import { Problem } from "../problem.ts";
-import { ProblemBody, SESSION_ID } from "../schemas.ts";
+import { objectName } from "../principal.ts";
+import { noSuchSession } from "../problem.ts";
+import { ProblemBody } from "../schemas.ts";
 
 /**
- * The object of a session in the caller's tenant: the path's `{id}` unless another is given. An id that cannot exist is
- * `not_found`, like any that does not.
+ * The object of a session that the caller can reach: the path's `{id}` unless another is given. Any other is `not_found`,
+ * like one that does not exist.
  */
 export function sessionStub(c: Context<AppEnv>, id = c.req.param("id") ?? ""): DurableObjectStub<SessionObject> {
-  if (!SESSION_ID.test(id)) throw new Problem({ code: "not_found", detail: "No such session." });
-  return c.env.SESSIONS.getByName(`${c.get("principal").tenant}/${id}`);
+  const name = objectName(c.get("principal"), id);
+  if (name === null) throw noSuchSession();
+  return c.env.SESSIONS.getByName(name);
 }
 
 /** The caller's tenant's directory. */

@@ -16,7 +16,9 @@ import {
   Session,
   Sessions,
   SessionsQuery,
+  ShownSession,
 } from "../schemas.ts";
+import { shownSession } from "../view.ts";
 import { body, directoryStub, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
@@ -45,7 +47,7 @@ const getSession = createRoute({
   summary: "The session resource",
   middleware: requireScopes("sessions:read"),
   request: { params },
-  responses: { 200: json("The session", Session), ...problems },
+  responses: { 200: json("The session", ShownSession), ...problems },
 });
 
 const patchSession = createRoute({
@@ -152,7 +154,7 @@ export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
     const { agent = null, state = null, after = null, limit } = c.req.valid("query");
     return c.json(unwrap(await directoryStub(c).list({ agent, state, after, limit })), 200);
   });
-  app.openapi(getSession, async (c) => c.json(unwrap(await sessionStub(c).get()), 200));
+  app.openapi(getSession, async (c) => c.json(shownSession(c, unwrap(await sessionStub(c).get())), 200));
   app.openapi(patchSession, async (c) => c.json(unwrap(await sessionStub(c).change(c.req.valid("json"))), 200));
   app.openapi(deleteSession, async (c) => {
     unwrap(await sessionStub(c).erase());

@@ -10,7 +10,8 @@ import { isSettled } from "../../turn/table.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { Problem, unwrap } from "../problem.ts";
-import { CreateTurnBody, EmptyBody, PageQuery, Turn, Turns } from "../schemas.ts";
+import { CreateTurnBody, EmptyBody, PageQuery, ShownTurn, Turn, Turns } from "../schemas.ts";
+import { shownTurn } from "../view.ts";
 import { body, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
@@ -25,7 +26,7 @@ const idempotencyHeader = header("Idempotency-Key", "The same key and body is th
 const preferHeader = header("Prefer", "`respond-async`: 202 at once. `wait=n`: up to n seconds (GET)");
 const lastEventHeader = header("Last-Event-ID", "The id of the last event that was seen; `after` goes before it");
 
-const { description, content } = json("The turn has ended; as an event stream, it has begun", Turn);
+const { description, content } = json("The turn has ended; as an event stream, it has begun", ShownTurn);
 const ended = { description, content: { ...content, ...eventStream } };
 
 const createTurn = createRoute({
@@ -35,7 +36,7 @@ const createTurn = createRoute({
   middleware: requireScopes("sessions:write"),
   parameters: [idempotencyHeader, preferHeader, lastEventHeader],
   request: { params, query: streamQuery, ...body(CreateTurnBody) },
-  responses: { 200: ended, 202: json("It goes on", Turn), ...problems },
+  responses: { 200: ended, 202: json("It goes on", ShownTurn), ...problems },
 });
 
 const getTurn = createRoute({
@@ -45,7 +46,7 @@ const getTurn = createRoute({
   middleware: requireScopes("sessions:read"),
   parameters: [preferHeader],
   request: { params: turnParams },
-  responses: { 200: json("The turn", Turn), ...problems },
+  responses: { 200: json("The turn", ShownTurn), ...problems },
 });
 
 const listTurns = createRoute({
@@ -86,7 +87,7 @@ const retryTurn = createRoute({
   middleware: requireScopes("sessions:write"),
   parameters: [preferHeader],
   request: { params: turnParams, query: streamQuery, ...body(EmptyBody) },
-  responses: { 200: ended, 202: json("It goes on", Turn), ...problems },
+  responses: { 200: ended, 202: json("It goes on", ShownTurn), ...problems },
 });
 
 const abandonTurn = createRoute({
@@ -104,12 +105,13 @@ const cancelTurn = createRoute({
   summary: "Cancel a turn that has not ended",
   middleware: requireScopes("sessions:write"),
   request: { params: turnParams, ...body(EmptyBody) },
-  responses: { 200: json("The turn", Turn), ...problems },
+  responses: { 200: json("The turn", ShownTurn), ...problems },
 });
 
 export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
   app.openapi(createTurn, async (c) => {
     const { input = [], ...request } = c.req.valid("json");
+    if (c.get("principal").kind === "session") refuseBeyondMessages(request);
     const key = idempotencyKey(c);
     const bodySha256 = sha256Hex(c.get("rawBody"));
     const answer = wantedAnswer(c, c.req.valid("query").after);
@@ -127,7 +129,7 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
   app.openapi(getTurn, async (c) => {
     const { turn } = c.req.valid("param");
     const done = unwrap(await sessionStub(c).turn(turn, { kind: "wait", ms: prefers(c).waitMs }));
-    return c.json(done.turn, 200);
+    return c.json(shownTurn(c, done.turn), 200);
   });
   app.openapi(listTurns, async (c) => {
     const { after, limit } = c.req.valid("query");
@@ -146,8 +148,16 @@ export function turnRoutes(app: OpenAPIHono<AppEnv>): void {
   });
   app.openapi(cancelTurn, async (c) => {
     const { turn } = c.req.valid("param");
-    return c.json(unwrap(await sessionStub(c).cancel(turn)), 200);
+    return c.json(shownTurn(c, unwrap(await sessionStub(c).cancel(turn))), 200);
   });
+}
+
+/** What a turn of a session's token may not have: the events of the agent's life, and instructions of the caller's own. */
+function refuseBeyondMessages({ event, temporary }: { event: string; temporary: unknown[] }): void {
+  const path = event !== "message" ? "event" : temporary.length > 0 ? "temporary" : null;
+  if (path === null) return;
+  const message = path === "event" ? 'a session token sends "message" only' : "a session token gives no instructions";
+  throw new Problem({ code: "insufficient_scope", detail: `${path}: ${message}`, errors: [{ path, message }] });
 }
 
 /** How a POST wants to hear of its turn: as a stream, at once, or when it has ended. */
@@ -166,12 +176,14 @@ function turnResponse(c: Context<AppEnv>, { turn }: TurnAnswer): Response {
   if (turn.state === "failed") {
     const code = failureCode(turn.reason);
     const status = (turn.providerStatus ?? 0) >= 300 ? ` It answered ${turn.providerStatus}.` : "";
-    throw new Problem({ code, detail: `${ERRORS[code].title}.${status} The log's response entry says more.` }, turn);
+    const detail = `${ERRORS[code].title}.${status} The log's response entry says more.`;
+    throw new Problem({ code, detail }, shownTurn(c, turn));
   }
   if (turn.state === "unknown") {
-    throw new Problem({ code: "outcome_unknown", detail: "The turn was interrupted; its outcome is not known." }, turn);
+    const detail = "The turn was interrupted; its outcome is not known.";
+    throw new Problem({ code: "outcome_unknown", detail }, shownTurn(c, turn));
   }
-  return c.json(turn, isSettled(turn.state) ? 200 : 202);
+  return c.json(shownTurn(c, turn), isSettled(turn.state) ? 200 : 202);
 }
 
 function failureCode(reason: string | null): ErrorCode {

@@ -1,0 +1,27 @@
+/** Session tokens: what a page gets to talk to one session. */
+import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import { requireScopes, tokenKeys } from "../auth.ts";
+import type { AppEnv } from "../env.ts";
+import { unwrap } from "../problem.ts";
+import { CreateTokenBody, Token } from "../schemas.ts";
+import { mintSessionToken } from "../tokens.ts";
+import { body, json, problems, sessionStub } from "./common.ts";
+
+const createToken = createRoute({
+  method: "post",
+  path: "/v1/sessions/{id}/tokens",
+  summary: "A token with which pages of these origins talk to this session for a while",
+  middleware: requireScopes("sessions:write"),
+  request: { params: z.object({ id: z.string() }), ...body(CreateTokenBody) },
+  responses: { 201: json("The token", Token), ...problems },
+});
+
+export function tokenRoutes(app: OpenAPIHono<AppEnv>): void {
+  app.openapi(createToken, async (c) => {
+    const { origins, ttlSeconds } = c.req.valid("json");
+    const { id } = unwrap(await sessionStub(c).get());
+    const claims = { tenant: c.get("principal").tenant, session: id, origins };
+    const { token, expiresAt } = await mintSessionToken(tokenKeys(c.env), claims, ttlSeconds, Date.now());
+    return c.json({ token, expiresAt: new Date(expiresAt).toISOString() }, 201);
+  });
+}

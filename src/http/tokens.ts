@@ -1,0 +1,51 @@
+/**
+ * Session tokens: for a page that talks to one session. Signed like keys, for another audience, and bound to a tenant, a
+ * session, exact origins and a short time. Nothing about them is stored, so none can be taken back before its time.
+ */
+import { z } from "zod";
+import { utf8 } from "../prompt/text.ts";
+import { TENANT } from "./keys.ts";
+import { type SigningKeys, signToken, verifyToken } from "./signing.ts";
+
+const AUDIENCE = "selfsame/session";
+
+const TokenClaims = z.object({
+  tenant: z.string().regex(TENANT),
+  session: z.string(),
+  origins: z.array(z.string()).min(1),
+});
+export type TokenClaims = z.infer<typeof TokenClaims>;
+
+/**
+ * What signs tokens where there is no SIGNING_KEY. It is no secret and need not be one: it is believed only where
+ * everybody is the development principal anyway, and has to be the same after a restart.
+ */
+export const DEVELOPMENT_KEYS: SigningKeys = new Map([["development", utf8("selfsame: development mode, no secret")]]);
+
+/** Signs a token that expires `ttlSeconds` after `now` (milliseconds); `expiresAt` is in milliseconds too. */
+export async function mintSessionToken(
+  keys: SigningKeys,
+  claims: TokenClaims,
+  ttlSeconds: number,
+  now: number,
+): Promise<{ token: string; expiresAt: number }> {
+  const expires = Math.floor(now / 1000) + ttlSeconds;
+  return { token: await signToken(keys, { audience: AUDIENCE, claims, now, expires }), expiresAt: expires * 1000 };
+}
+
+/** What a session token says that is ours and unaltered, also after its time; `null` for everything else. */
+export async function verifySessionToken(
+  token: string,
+  keys: SigningKeys,
+  now: number,
+): Promise<{ claims: TokenClaims; expired: boolean } | null> {
+  const verified = await verifyToken(token, keys, AUDIENCE, now);
+  const claims = TokenClaims.safeParse(verified?.payload).data;
+  return verified === null || claims === undefined ? null : { claims, expired: verified.expired };
+}
+
+/** Whether a text is an http(s) origin exactly as browsers send it: no path, no default port, no wildcard, lower case. */
+export function isOrigin(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.origin === text && !text.includes("*");
+}
