@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { cpuMs, openFiles } from "../processes.ts";
 import { bareEnv, type Service, startService } from "../service.ts";
 import { createWorkspace, type Workspace } from "../workspace.ts";
-import { promptFaults } from "../wrangler.ts";
+import { buildFaults } from "../wrangler.ts";
 import { countRows, fillHistory, sessionFiles } from "./fill-history.ts";
 import { FIRST_DELTA, startTimedProvider, type TimedProvider } from "./provider.ts";
 import { StreamClient, type Timed } from "./stream-client.ts";
@@ -66,7 +66,7 @@ export class Lab {
       JSON.stringify({ ...(JSON.parse(text) as object), history: { tokens: HISTORY_TOKENS } }),
     );
     // Built here once: the two services start at the same time and would both write it.
-    const faults = promptFaults(root);
+    const faults = buildFaults(root);
     if (faults !== null) throw new Error(faults.join("\n"));
     return lab;
   }
