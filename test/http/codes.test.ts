@@ -234,7 +234,7 @@ const CASES: Partial<Record<ErrorCode, Case>> = {
 
 /** Codes that no single call here can produce, and where else they come from. */
 const ELSEWHERE: Partial<Record<ErrorCode, string>> = {
-  rate_limited: "the platform's rate limiter answers: test/http/",
+  rate_limited: "the platform's rate limiter answers: test/http/rates.test.ts",
   thread_lost: "a later issue: threads that a provider holds",
   tool_loop_limit: "a later issue: tools",
 };
