@@ -5,6 +5,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { groupMembers } from "../../scripts/lib/processes.ts";
 import { createWorkspace, type Workspace } from "../../scripts/lib/workspace.ts";
@@ -25,7 +26,7 @@ afterEach(async ({ task }) => {
     await script.cleanUp();
     if (task.result?.state === "fail") console.error(`out:\n${script.out()}\nerr:\n${script.err()}`);
   }
-  const left = processesOf(workspace.path);
+  const left = await lasting(workspace.path);
   for (const { pid } of left) process.kill(pid, "SIGKILL");
   workspace.remove();
   expect(left, "processes that outlived what started them").toEqual([]);
@@ -55,6 +56,13 @@ function processesOf(path: string): { pid: number; line: string }[] {
   const list = execFileSync("ps", ["-A", "-ww", "-o", "pid=,args="], { encoding: "utf8" });
   const lines = list.split("\n").filter((line) => line.includes(path));
   return lines.map((line) => ({ pid: Number.parseInt(line, 10), line }));
+}
+
+/** Those that are there to stay: what was killed a moment ago may take another one to end on a busy machine. */
+async function lasting(path: string): Promise<{ pid: number; line: string }[]> {
+  const deadline = Date.now() + 3000;
+  while (processesOf(path).length > 0 && Date.now() < deadline) await delay(50);
+  return processesOf(path);
 }
 
 describe("npm start", () => {
