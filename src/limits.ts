@@ -133,6 +133,9 @@ export const STREAM_KEEPALIVE_MS = 15_000;
  */
 export const TURN_WATCH_MS = 20_000;
 
+/** Attempts one turn may have: 409 beyond. Each keeps some bytes in the turn's row for every call it made. */
+export const MAX_ATTEMPTS = 100;
+
 /**
  * Attempts a turn may have before an interrupted one is tried again by itself (`onInterrupted: "retry"`): a turn that
  * kills its object must not do so for ever.

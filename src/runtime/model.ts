@@ -132,21 +132,20 @@ function refusal(status: number, body: string): NonNullable<CallOutcome["failure
 /** The first bytes of an error body as text; the rest is not read. */
 async function readStart(response: Response): Promise<string> {
   if (response.body === null) return "";
-  const decoder = new TextDecoder();
   const reader = response.body.getReader();
-  let text = "";
+  let bytes = new Uint8Array();
   try {
-    while (text.length < MAX_PROVIDER_ERROR_BYTES) {
+    while (bytes.byteLength < MAX_PROVIDER_ERROR_BYTES) {
       const { done, value } = await reader.read();
       if (done) break;
-      text += decoder.decode(value, { stream: true });
+      bytes = Buffer.concat([bytes, value]);
     }
   } catch {
     // What was read of a torn error body still says more than nothing.
   } finally {
     reader.cancel().catch(() => undefined);
   }
-  return text.slice(0, MAX_PROVIDER_ERROR_BYTES).toWellFormed();
+  return new TextDecoder().decode(bytes.subarray(0, MAX_PROVIDER_ERROR_BYTES));
 }
 
 /** Aborts when nothing has been heard for too long, when the whole call takes too long, or when the caller aborts. */

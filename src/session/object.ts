@@ -165,8 +165,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(async () => {
       const admitted = await submitTurn(this.#ctx, request);
       if (!admitted.ok) return admitted;
-      const { n, replayed } = admitted.value;
-      const turn = this.#ctx.store.turn(n)!;
+      const { turn, replayed } = admitted.value;
       return ok(await (replayed ? this.#answer(turn, answer, true) : this.#answerAccepted(turn, answer)));
     });
   }

@@ -1,6 +1,7 @@
 /** What a caller may still do about a turn that has ended: try it again, or give up on an unknown outcome. */
 import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
+import { MAX_ATTEMPTS } from "../limits.ts";
 import type { SeqRange } from "../log/entries.ts";
 import { splitGap } from "../turn/history.ts";
 import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
@@ -18,6 +19,7 @@ const ABANDONED = "abandoned";
  */
 export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
   if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
+  if (turn.attempt >= MAX_ATTEMPTS) return fail("wrong_state", `The turn was tried ${turn.attempt} times already.`);
   if (beforeClear(sessionRow(ctx), turn)) {
     return fail("wrong_state", "The conversation was cleared since, so this turn can no longer be tried again.");
   }

@@ -39,8 +39,9 @@ export interface TurnRequest {
 }
 
 export interface Admission {
-  n: number;
-  /** The key was seen before: this is that turn. */
+  /** The turn as it was accepted. Not read back: nothing may fail between accepting a turn and saying so. */
+  turn: TurnRow;
+  /** The key was seen before: this is that turn, as it is. */
   replayed: boolean;
 }
 
@@ -69,7 +70,7 @@ function alreadyAnswered(ctx: SessionContext, request: TurnRequest): Result<Admi
   }
   const seen = request.key === null ? null : ctx.store.key(request.key);
   if (seen === null) return null;
-  if (seen.bodySha256 === request.bodySha256) return ok({ n: seen.turn, replayed: true });
+  if (seen.bodySha256 === request.bodySha256) return ok({ turn: ctx.store.turn(seen.turn)!, replayed: true });
   return fail("idempotency_mismatch", "This Idempotency-Key was used with another body.");
 }
 
@@ -99,7 +100,7 @@ function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
     crashPoint("dispatch.committed");
     launch(ctx, live, turn, plan.value, userSeq);
   }
-  return ok({ n: turn.n, replayed: false });
+  return ok({ turn, replayed: false });
 }
 
 function newTurn(ctx: SessionContext, request: TurnRequest): TurnRow {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { MAX_ATTEMPTS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import {
@@ -272,4 +273,15 @@ it("a turn that fails as often as anybody likes leaves nothing of any attempt", 
   await crash();
   await say(id, "after");
   expect((await latest()).join()).not.toMatch(/QUESTION|half/);
+});
+
+it("a turn that was tried a hundred times is tried no more", async () => {
+  const { id } = await createSession();
+  await script({ kind: "cut", after: "half" });
+  await say(id, "QUESTION");
+  await sql(id, "UPDATE turns SET attempt = ?", MAX_ATTEMPTS);
+  await crash();
+  const reply = await retry(id, "turn_1");
+  expect([reply.status, (reply.json as unknown as { code: string }).code]).toEqual([409, "wrong_state"]);
+  expect((await say(id, "next")).status).toBe(200);
 });
