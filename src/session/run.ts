@@ -1,6 +1,6 @@
 /**
- * Turns in motion: admission, the queue, and the run of an attempt. A run belongs to the object and to no request: a
- * client that leaves neither drives nor stops it.
+ * Turns in motion: admission, the queue, and what an earlier instance left behind. A turn belongs to the object and to no
+ * request: a client that leaves neither drives nor stops it.
  */
 import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
@@ -8,14 +8,12 @@ import { MAX_QUEUED_TURNS, MAX_UNASKED_ATTEMPTS, STORAGE_RETRY_AFTER_SECONDS } f
 import type { TemporaryText } from "../log/entries.ts";
 import { conflicts, type IdentityInput } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
-import { waitBeforeNextTry } from "../runtime/backoff.ts";
-import { type CallOutcome, callModel } from "../runtime/model.ts";
 import { StorageError } from "../storage/database.ts";
 import { IN_FLIGHT, next, TURN_TABLE } from "../turn/table.ts";
-import { Checkpoint } from "./checkpoint.ts";
+import { launch } from "./attempt.ts";
 import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, refreshContract } from "./contract.ts";
-import { commitAgain, commitCall, type PlannedCall, planCall, rememberCall } from "./dispatch.ts";
+import { commitCall, planCall } from "./dispatch.ts";
 import { checkDrift } from "./drift.ts";
 import { listSoon } from "./listing.ts";
 import { LiveTurn } from "./live.ts";
@@ -23,7 +21,7 @@ import { messageText } from "./resources.ts";
 import { loadPrompt, restorePrompt } from "./restore.ts";
 import { retryTurn } from "./retry.ts";
 import { messageId, type TurnRow } from "./rows.ts";
-import { cancelTurn, endCall, failUnsent, loseTurn, noteRefusal } from "./settle.ts";
+import { cancelTurn, failUnsent, loseTurn } from "./settle.ts";
 
 /** A turn request, already validated. */
 export interface TurnRequest {
@@ -196,92 +194,6 @@ async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
     failUnsent(ctx, live, "internal");
     ctx.memory.stalled = false;
   }
-}
-
-/** After the commit, in the same tick: sends the request and sees the turn to its end. */
-function launch(ctx: SessionContext, live: LiveTurn, turn: TurnRow, plan: PlannedCall, userSeq: number): void {
-  rememberCall(ctx, turn, plan, userSeq);
-  live.running = true;
-  live.called = true;
-  live.update({ state: TURN_TABLE.dispatch.to, attempt: turn.attempt + 1 });
-  const run = runAttempt(ctx, live, plan);
-  ctx.background(run);
-  ctx.lane.occupy(run);
-}
-
-async function runAttempt(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<void> {
-  const { n } = live.view;
-  try {
-    const outcome = await callUntilAnswered(ctx, live, plan);
-    if (outcome === null) return; // cancelled: it has ended already
-    crashPoint("call.ended");
-    endCall(ctx, live, outcome);
-  } catch (error) {
-    if (ctx.live.get(n) === live) forsake(ctx, live, error);
-    else console.error("after a turn had ended:", error);
-  }
-}
-
-/**
- * Sends the request, and again while the provider is busy and has said nothing: every try is a call of its own in the
- * log. Gives the last one's outcome, or `null` when the turn was ended meanwhile.
- */
-async function callUntilAnswered(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<CallOutcome | null> {
-  const ended = () => ctx.live.get(live.view.n) !== live;
-  const began = ctx.now();
-  for (let tries = 1; ; tries++) {
-    const outcome = await callOnce(ctx, live, plan);
-    if (ended()) return null;
-    if (outcome.failure !== "provider_unavailable") return outcome;
-    const { retryAfterMs } = outcome;
-    const wait = waitBeforeNextTry({ tries, elapsedMs: ctx.now() - began, retryAfterMs, chance: ctx.chance() });
-    if (wait === null) return outcome;
-    noteRefusal(ctx, live, outcome);
-    crashPoint("again.refused");
-    await pause(wait, live.abort.signal);
-    if (ended()) return null;
-    ctx.store.transaction(() => commitAgain(ctx, ctx.store.turn(live.view.n)!));
-    crashPoint("again.committed");
-    live.called = true;
-  }
-}
-
-async function callOnce(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<CallOutcome> {
-  const checkpoint = new Checkpoint(ctx, live);
-  try {
-    return await callModel(plan.provider, plan.body, {
-      signal: live.abort.signal,
-      now: ctx.now,
-      onText: (text) => {
-        live.append(text);
-        crashPoint("call.text");
-        checkpoint.grew();
-      },
-    });
-  } finally {
-    checkpoint.stop();
-  }
-}
-
-/** Resolves after `ms`, or when the signal fires. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
-
-/** The attempt's outcome cannot be kept, so it must not count: the turn is left to whoever looks next. */
-function forsake(ctx: SessionContext, live: LiveTurn, error: unknown): void {
-  console.error("an attempt's outcome could not be kept:", error);
-  ctx.live.delete(live.view.n);
-  ctx.memory.history = null;
-  ctx.memory.stalled = true;
-  live.abort.abort();
-  live.update({ state: "unknown" });
 }
 
 /** Cancels a turn that has not ended. Cancelling a cancelled one is no error. */
