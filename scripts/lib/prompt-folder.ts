@@ -1,15 +1,8 @@
 /** A prompts folder on disk: lists and reads it, and collects what is wrong. Knows nothing of what the texts mean. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { placeholders, TEMPLATE_NAMES, unknownNames } from "../../src/prompt/template.ts";
+import { identityIdWarning, type Remark, type Remarks, unknownPlaceholders } from "../../src/prompt/check-agent.ts";
 import { byCodeUnits, decodeUtf8, normalizeFile } from "../../src/prompt/text.ts";
-
-/** Something to tell the author. `file` is relative to the prompts folder, with `/`; `line` is 1-based. */
-export interface Remark {
-  file: string;
-  line?: number;
-  message: string;
-}
 
 export interface Entry {
   name: string;
@@ -50,6 +43,15 @@ export class PromptFolder {
     this.#root = root;
   }
 
+  /** Remarks on the files of one folder; a field stands before its message. `file` is relative to the prompts folder. */
+  remark(folder: string, { problems, warnings }: Remarks): void {
+    const placed = ({ file, field, message, ...rest }: Remark): Remark => {
+      return { ...rest, file: `${folder}/${file}`, message: field === undefined ? message : `"${field}": ${message}` };
+    };
+    this.problems.push(...problems.map(placed));
+    this.warnings.push(...warnings.map(placed));
+  }
+
   problem(file: string, message: string, line?: number): void {
     this.problems.push(line === undefined ? { file, message } : { file, line, message });
   }
@@ -84,9 +86,7 @@ export class PromptFolder {
   template(path: string): ReadText | null {
     const read = this.text(path);
     if (read === null) return null;
-    for (const { name, line } of unknownNames(read.raw)) {
-      this.problem(path, `unknown placeholder {{${name}}} (known: ${TEMPLATE_NAMES.join(", ")})`, line);
-    }
+    this.problems.push(...unknownPlaceholders(path, read.raw));
     return read;
   }
 
@@ -97,12 +97,9 @@ export class PromptFolder {
     return read;
   }
 
-  /** Points out `{{identity.id}}` up to a line: in a contract's text it makes one contract a session. */
-  warnOfIdentityId(path: string, { raw }: ReadText, lastLine = Number.POSITIVE_INFINITY): void {
-    const found = placeholders(raw).find(({ name, line }) => name === "identity.id" && line <= lastLine);
-    if (found === undefined) return;
-    const why = "makes one contract a session, so sessions share no prompt prefix; prefer {{identity.name}}";
-    this.warn(path, `{{identity.id}} ${why}`, found.line);
+  /** Points out `{{identity.id}}` up to a line. */
+  warnOfIdentityId(path: string, { raw }: ReadText, lastLine?: number): void {
+    this.warnings.push(...identityIdWarning(path, raw, lastLine));
   }
 
   /** A file's text, exact but for BOM and line ends. */

@@ -1,6 +1,5 @@
 /** Reads a prompts folder into what the service is built with, or says everything that is wrong with it. */
 import { statSync } from "node:fs";
-import { AGENTS_MD_WARN_TOKENS } from "../../src/limits.ts";
 import {
   AGENT_FILES,
   AGENT_NAME,
@@ -9,6 +8,7 @@ import {
   type AgentFile,
   defineAgent,
 } from "../../src/prompt/agent.ts";
+import { checkAgent, type Remark } from "../../src/prompt/check-agent.ts";
 import { PLAIN_FAMILY } from "../../src/prompt/prepare.ts";
 import { countMarkers, SKILL_MARKER } from "../../src/prompt/skill.ts";
 import {
@@ -19,11 +19,11 @@ import {
   type PromptBundle,
 } from "../../src/prompt/sources.ts";
 import { placeholders } from "../../src/prompt/template.ts";
-import { byCodeUnits, byteLength } from "../../src/prompt/text.ts";
+import { byCodeUnits } from "../../src/prompt/text.ts";
 import { findJsonError } from "./json-error.ts";
-import { PromptFolder, type Remark } from "./prompt-folder.ts";
+import { PromptFolder } from "./prompt-folder.ts";
 
-export type { Remark } from "./prompt-folder.ts";
+export type { Remark } from "../../src/prompt/check-agent.ts";
 
 export type ReadPrompts =
   | { ok: true; bundle: PromptBundle; warnings: Remark[] }
@@ -107,33 +107,27 @@ function readAgents(folder: PromptFolder, skills: Record<string, string>): Recor
     const present = folder
       .expect(path, (entry) => entry.kind === "file" && known.includes(entry.name), known.join(", "))
       .map((entry) => entry.name);
-    const files = readAgentFiles(folder, path, present);
-    const config = present.includes("agent.json")
-      ? readConfig(folder, `${path}/agent.json`, skills)
-      : AgentConfig.parse({});
+    const { texts, files } = readAgentFiles(folder, path, present);
+    const config = present.includes("agent.json") ? readConfig(folder, `${path}/agent.json`) : AgentConfig.parse({});
+    folder.remark(path, checkAgent(texts, config, skills));
     if (config !== null) agents[name] = defineAgent(name, config, files);
   }
   return agents;
 }
 
+/** The files as they are checked (`null` = unreadable), and as they are bundled. */
 function readAgentFiles(folder: PromptFolder, path: string, present: readonly string[]) {
+  const texts: Partial<Record<AgentFile, string | null>> = {};
   const files: Partial<Record<AgentFile, string>> = {};
-  for (const name of AGENT_FILES) {
-    const file = `${path}/${name}`;
-    if (name !== "IDENTITY.md" && !present.includes(name)) continue;
-    const read = name === "IDENTITY.md" ? folder.required(file) : folder.template(file);
-    if (read === null) continue;
-    files[name] = read.text;
-    if (name === "IDENTITY.md" || name === "AGENTS.md") folder.warnOfIdentityId(file, read);
-    const tokens = Math.ceil(byteLength(read.text) / 4);
-    if (name === "AGENTS.md" && tokens > AGENTS_MD_WARN_TOKENS) {
-      folder.warn(file, `about ${tokens} tokens, over ${AGENTS_MD_WARN_TOKENS}; all of it is sent with every request`);
-    }
+  for (const name of AGENT_FILES.filter((file) => present.includes(file) || file === "IDENTITY.md")) {
+    const read = folder.text(`${path}/${name}`);
+    texts[name] = read?.raw ?? null;
+    if (read !== null) files[name] = read.text;
   }
-  return files;
+  return { texts, files };
 }
 
-function readConfig(folder: PromptFolder, file: string, skills: Record<string, string>): AgentConfig | null {
+function readConfig(folder: PromptFolder, file: string): AgentConfig | null {
   const read = folder.text(file);
   if (read === null) return null;
   let json: unknown;
@@ -157,12 +151,6 @@ function readConfig(folder: PromptFolder, file: string, skills: Record<string, s
       if (unknown.length === 0) folder.problem(file, `${at.length > 0 ? `"${at.join(".")}": ` : ""}${issue.message}`);
     }
     return null;
-  }
-  for (const skill of parsed.data.skills) {
-    if (!Object.hasOwn(skills, skill)) folder.problem(file, `"skills": there is no skills/${skill}.md`);
-  }
-  if (placeholders(parsed.data.description).length > 0) {
-    folder.warn(file, '"description": placeholders are not filled in here');
   }
   return parsed.data;
 }
