@@ -16,6 +16,7 @@ import {
   MAX_TOKEN_TTL_SECONDS,
   TOKEN_TTL_SECONDS,
 } from "../limits.ts";
+import { AgentConfig, type AgentFile } from "../prompt/agent.ts";
 import { IDENTITY_VERSION, IdentityId, IdentityName } from "../prompt/identity.ts";
 import { byteLength } from "../prompt/text.ts";
 import { TURN_STATES } from "../turn/table.ts";
@@ -100,6 +101,17 @@ export const CreateTokenBody = z
     ttlSeconds: z.int().min(1).max(MAX_TOKEN_TTL_SECONDS).default(TOKEN_TTL_SECONDS),
   })
   .openapi("CreateToken");
+
+const AgentFiles = z.strictObject({
+  "IDENTITY.md": z.string().optional(),
+  "AGENTS.md": z.string().optional(),
+  "REFERENCE.md": z.string().optional(),
+  "FIRST.md": z.string().optional(),
+  "TASK.md": z.string().optional(),
+} satisfies Record<AgentFile, z.ZodType>);
+
+/** The fields of `agent.json`, and the files that lie beside it in the service's own folder. */
+export const PublishAgentBody = AgentConfig.extend({ files: AgentFiles }).openapi("PublishAgent");
 
 export const EmptyBody = z.strictObject({}).openapi("Empty");
 
@@ -331,6 +343,8 @@ export const ContextView = z
   })
   .openapi("Context");
 
+const AGENT_SOURCE = z.enum(["bundled", "published"]);
+
 export const Agents = z
   .object({
     items: z.array(
@@ -339,12 +353,27 @@ export const Agents = z
         version: z.string(),
         description: z.string(),
         instructions: z.enum(["frozen", "follow"]),
-        source: z.literal("bundled"),
+        source: AGENT_SOURCE,
       }),
     ),
     next: z.null(),
   })
   .openapi("Agents");
+
+/** `hook` is absent where there is none; its address, and the files, are `null` without the scope to read them. */
+export const Agent = AgentConfig.omit({ hook: true })
+  .extend({
+    name: z.string(),
+    version: z.string(),
+    source: AGENT_SOURCE,
+    hook: z.object({ url: z.string().nullable(), required: z.boolean(), timeoutMs: z.int() }).optional(),
+    files: AgentFiles.nullable(),
+  })
+  .openapi("Agent");
+
+export const PublishedAgent = Agent.extend({
+  warnings: z.array(z.object({ path: z.string(), message: z.string() })),
+}).openapi("PublishedAgent");
 
 export const ProblemBody = z
   .object({

@@ -15,6 +15,8 @@ import type { Store } from "./store.ts";
 export interface SessionEnv extends ProviderEnv {
   DIRECTORY: DurableObjectNamespace<DirectoryObject>;
   DEFAULT_MODEL?: string;
+  /** Host names that published agents may call, separated by commas. */
+  TOOL_HOSTS?: string;
   DEV_PRINCIPAL?: string;
 }
 
@@ -25,11 +27,17 @@ export interface SessionEnv extends ProviderEnv {
 export interface Memory {
   /** The prepared prompt in use, verified against its hash. */
   prompt: string | null;
+  /** The session's own copy of a published definition. */
+  agent: AgentDefinition | null;
+  /** The published definition that the directory gave last. */
+  published: AgentDefinition | null;
   /** Messages from `historyFrom` on. */
   history: HistoryItem[] | null;
   /** Whether this instance has compared the live sources with the frozen contract of this epoch. */
   driftChecked: boolean;
-  /** The candidate that the policy `follow` could not adopt: it is not tried again on every turn. */
+  /** The other definition, or none, that was compared with the frozen contract last. */
+  compared: string | null;
+  /** The version that the policy `follow` could not adopt: it is not tried again on every turn. */
   notAdoptable: string | null;
   /** A commit failed: waiting turns are left alone until the alarm or the next call looks again. */
   stalled: boolean;
@@ -63,10 +71,6 @@ export interface SessionContext {
 
 export function isoTime(ctx: SessionContext): string {
   return new Date(ctx.now()).toISOString();
-}
-
-export function findAgent(ctx: SessionContext, name: string): AgentDefinition | null {
-  return Object.hasOwn(ctx.bundle.agents, name) ? ctx.bundle.agents[name]! : null;
 }
 
 /** The session's row. Every caller runs behind the check that there is a session. */

@@ -6,7 +6,6 @@ import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { OUTBOX_RETRY_MS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
-import type { AgentDefinition } from "../prompt/agent.ts";
 import {
   type CompiledContract,
   type ContractInputs,
@@ -18,14 +17,17 @@ import { contractText, fingerprintHex } from "../prompt/fingerprint.ts";
 import type { Identity } from "../prompt/identity.ts";
 import { type PreparedPrompt, preparePrompt } from "../prompt/prepare.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
-import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { type FoundAgent, keepAgent, newestAgent } from "./agent.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
-import { askHook } from "./hook.ts";
+import { askHook, hookFault } from "./hook.ts";
 import { listSoon } from "./listing.ts";
 import type { SessionRow } from "./rows.ts";
 
 /** A contract and its prepared prompt, compiled and hashed but not yet stored. */
 export interface FreshContract {
+  /** Whose sources it was compiled from; `null` for one that was saved, which leaves the agent as it was. */
+  agent: FoundAgent | null;
   compiled: CompiledContract;
   prepared: PreparedPrompt;
   inputs: ContractInputs;
@@ -34,7 +36,7 @@ export interface FreshContract {
 }
 
 export interface CompileOptions {
-  agent: AgentDefinition;
+  agent: FoundAgent;
   identity: Identity;
   level: Level;
   family: string;
@@ -46,7 +48,8 @@ export interface CompileOptions {
 
 /** Compiles from today's sources, asking the hook. Fails only with the hook of an agent that requires it. */
 export async function compileFresh(ctx: SessionContext, options: CompileOptions): Promise<Result<FreshContract>> {
-  const { agent, identity, level, overrides, project } = options;
+  const { identity, level, overrides, project } = options;
+  const { definition: agent, source } = options.agent;
   let hookRules: string | null = null;
   let hookFailure: string | null = null;
   const { hook } = agent.config;
@@ -54,7 +57,7 @@ export async function compileFresh(ctx: SessionContext, options: CompileOptions)
   if (hook !== undefined && overrides.developer === undefined) {
     hookRules = options.hookRules;
     const question = { agent: agent.name, identity: { id: identity.id, name: identity.name }, project };
-    const answer = await askHook(hook, question, ctx.env.DEV_PRINCIPAL === "1");
+    const answer = await askHook(hook, question, hookFault(hook.url, source, ctx.env));
     if (answer.ok) hookRules = answer.value;
     else if (hook.required) return answer;
     else hookFailure = answer.error.detail;
@@ -62,7 +65,7 @@ export async function compileFresh(ctx: SessionContext, options: CompileOptions)
   const inputs = { overrides, project, hookRules };
   const compiled = compileContract({ bundle: ctx.bundle, agent, identity, level, inputs });
   const prepared = preparePrompt(compiled.contract, ctx.bundle.models[options.family] ?? "");
-  return ok({ compiled, prepared, inputs, hookFailure });
+  return ok({ agent: options.agent, compiled, prepared, inputs, hookFailure });
 }
 
 /** Writes a contract and its prompt for an epoch: texts, outbox and log. Inside the caller's transaction. */
@@ -105,24 +108,39 @@ export interface InstructionChange {
   project?: Project | null | undefined;
 }
 
-/** Adopts the agent's current sources. The same fingerprint changes nothing; another one begins an epoch. */
+/**
+ * Adopts the agent's current sources: those of `known`, or of whoever has the name now. The same fingerprint keeps the
+ * epoch; another one begins one.
+ */
 export async function refreshContract(
   ctx: SessionContext,
   reason: "refresh" | "follow",
   change: InstructionChange,
+  known?: FoundAgent,
 ): Promise<Result<void>> {
-  const fresh = await recompile(ctx, change);
-  if (!fresh.ok) return fresh;
-  const row = sessionRow(ctx);
-  const same = fresh.value.compiled.fingerprint === row.fingerprint;
-  ctx.store.transaction(() => {
-    if (!same) return beginEpoch(ctx, reason, fresh.value, {});
-    ctx.store.putText("inputs", JSON.stringify(fresh.value.inputs));
-    if (fresh.value.hookFailure !== null) notice(ctx, "hook_failed", fresh.value.hookFailure);
-  });
-  if (same) ctx.memory.driftChecked = false;
-  else adopt(ctx, fresh.value.prepared.text);
+  const recompiled = await recompile(ctx, change, sessionRow(ctx).identity, known);
+  if (!recompiled.ok) return recompiled;
+  const fresh = recompiled.value;
+  if (fresh.compiled.fingerprint === sessionRow(ctx).fingerprint) {
+    ctx.store.transaction(() => keepSources(ctx, fresh));
+    ctx.memory.agent = null;
+    ctx.memory.driftChecked = false;
+    ctx.memory.compared = null;
+  } else {
+    ctx.store.transaction(() => beginEpoch(ctx, reason, fresh, {}));
+    adopt(ctx, fresh.prepared.text);
+  }
   return ok(undefined);
+}
+
+/** What the same contract was compiled from this time: it may differ in what is no part of the contract. */
+function keepSources(ctx: SessionContext, { agent, inputs, hookFailure }: FreshContract): void {
+  const { agentVersion, agentSource } = sessionRow(ctx);
+  ctx.store.putText("inputs", JSON.stringify(inputs));
+  if (hookFailure !== null) notice(ctx, "hook_failed", hookFailure);
+  if (agent !== null && (agent.definition.version !== agentVersion || agent.source !== agentSource)) {
+    ctx.store.updateSession({ ...keepAgent(ctx, agent), updatedAt: isoTime(ctx) });
+  }
 }
 
 /** Why a history cannot be cut off now. */
@@ -155,14 +173,19 @@ export async function recompile(
   ctx: SessionContext,
   change: InstructionChange,
   identity: Identity = sessionRow(ctx).identity,
+  known?: FoundAgent,
 ): Promise<Result<FreshContract>> {
   const row = sessionRow(ctx);
-  const agent = findAgent(ctx, row.agent);
+  const newest = known === undefined ? await newestAgent(ctx, row.tenant, row.agent) : ok(known);
+  if (!newest.ok) return newest;
+  const agent = newest.value;
   if (agent === null) {
     return fail("invalid_request", `The agent ${row.agent} no longer exists, so its sources cannot be adopted.`, {
       errors: [{ path: "agent", message: "no longer exists" }],
     });
   }
+  // While the directory was asked, the session may have been erased.
+  if (ctx.store.session()?.createdAt !== row.createdAt) return fail("not_found", "No such session.");
   const stored = storedInputs(ctx);
   const overrides = applyOverrides(stored.overrides, change.instructions);
   const project = change.project === undefined ? stored.project : change.project;
@@ -176,7 +199,7 @@ export async function recompile(
     project,
     hookRules: stored.hookRules,
   });
-  // While the hook was asked, the session may have been erased, and another one made under its id.
+  // And while the hook was, another one may have been made under its id.
   if (ctx.store.session()?.createdAt !== row.createdAt) return fail("not_found", "No such session.");
   return fresh;
 }
@@ -189,12 +212,11 @@ export function beginEpoch(
   change: Partial<SessionRow>,
 ): void {
   const row = sessionRow(ctx);
-  const agent = reason === "restored" ? null : findAgent(ctx, row.agent);
   const epoch = row.epoch + 1;
   writeContract(ctx, row, epoch, reason, fresh);
   ctx.store.updateSession({
     ...change,
-    ...(agent === null ? {} : { agentVersion: agent.version, policy: agent.config.instructions }),
+    ...(fresh.agent === null ? {} : keepAgent(ctx, fresh.agent)),
     epoch,
     fingerprint: fresh.compiled.fingerprint,
     sources: fresh.compiled.sources,
@@ -211,7 +233,9 @@ export function beginEpoch(
 export function adopt(ctx: SessionContext, prompt: string): void {
   crashPoint("epoch.committed");
   ctx.memory.prompt = prompt;
+  ctx.memory.agent = null;
   ctx.memory.driftChecked = false;
+  ctx.memory.compared = null;
   ctx.memory.notAdoptable = null;
 }
 

@@ -1,13 +1,15 @@
 /** A session's first moment: who it is, what it is told, and both committed before anything else can happen. */
 import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
+import { DIRECTORY_WAIT_MS } from "../limits.ts";
 import { LOG_VERSION } from "../log/entries.ts";
-import type { AgentDefinition } from "../prompt/agent.ts";
 import type { Project } from "../prompt/contract.ts";
 import { conflicts, createIdentity, type IdentityInput } from "../prompt/identity.ts";
 import { familyOf } from "../prompt/prepare.ts";
+import { byCodeUnits } from "../prompt/text.ts";
 import { DEFAULT_MODEL, findProvider } from "../runtime/providers.ts";
-import { findAgent, isoTime, type SessionContext } from "./context.ts";
+import { findAgent, keepAgent, newestAgent } from "./agent.ts";
+import { isoTime, type SessionContext } from "./context.ts";
 import {
   applyOverrides,
   compileFresh,
@@ -43,8 +45,10 @@ export async function createSession(ctx: SessionContext, request: CreateRequest)
   const existing = ctx.store.session();
   if (existing !== null) return sameSession(ctx, existing, request);
 
-  const agent = findAgent(ctx, request.agent);
-  if (agent === null) return unknownAgent(ctx, request.agent);
+  const found = await newestAgent(ctx, request.tenant, request.agent);
+  if (!found.ok) return found;
+  if (found.value === null) return unknownAgent(ctx, request);
+  const { definition: agent } = found.value;
   const model = request.model ?? agent.config.model ?? ctx.env.DEFAULT_MODEL ?? DEFAULT_MODEL;
   const provider = findProvider(model, ctx.env);
   if (!provider.ok) return provider;
@@ -53,16 +57,17 @@ export async function createSession(ctx: SessionContext, request: CreateRequest)
   const family = familyOf(model, Object.keys(ctx.bundle.models));
   const overrides = applyOverrides({}, request.instructions);
   const project = request.project ?? null;
-  const options = { agent, identity, level: "main", family, overrides, project, hookRules: null } as const;
+  const options = { agent: found.value, identity, level: "main", family, overrides, project, hookRules: null } as const;
   const fresh = await compileFresh(ctx, options);
   if (!fresh.ok) return fresh;
 
-  // Another request may have created it while the hook was asked.
+  // Another request may have created it while directory and hook were asked.
   const created = ctx.store.session();
   if (created !== null) return sameSession(ctx, created, request);
-  const row = newRow(ctx, request, agent, { identity, model, family, fresh: fresh.value });
   ctx.store.transaction(() => {
     ctx.store.migrate();
+    const kept = keepAgent(ctx, found.value!);
+    const row = newRow(ctx, request, { ...kept, agent: agent.name, identity, model, family, fresh: fresh.value });
     ctx.store.insertSession(row);
     writeOpening(ctx, row, fresh.value);
     listNow(ctx);
@@ -84,7 +89,7 @@ function sameSession(ctx: SessionContext, row: SessionRow, request: CreateReques
     return fail("identity_conflict", `The session ${request.id} has another identity; nothing was changed.`);
   }
   const stored = storedInputs(ctx);
-  const candidate = driftCandidate(ctx, {
+  const candidate = driftCandidate(ctx, findAgent(ctx), {
     overrides: request.instructions === undefined ? stored.overrides : applyOverrides({}, request.instructions),
     project: request.project ?? stored.project,
     hookRules: stored.hookRules,
@@ -92,8 +97,10 @@ function sameSession(ctx: SessionContext, row: SessionRow, request: CreateReques
   return ok({ created: false, candidate });
 }
 
-function unknownAgent(ctx: SessionContext, name: string) {
-  const known = Object.keys(ctx.bundle.agents).join(", ");
+async function unknownAgent(ctx: SessionContext, { tenant, agent: name }: CreateRequest) {
+  const published = await ctx.directory.ask(tenant, DIRECTORY_WAIT_MS, (directory) => directory.agents());
+  const names = [...Object.keys(ctx.bundle.agents), ...(published.ok ? published.value.map(({ name }) => name) : [])];
+  const known = [...new Set(names)].sort(byCodeUnits).join(", ");
   const message = `unknown agent ${JSON.stringify(name.slice(0, 80))}; known: ${known}`;
   return fail("invalid_request", message, { errors: [{ path: "agent", message }] });
 }
@@ -101,23 +108,20 @@ function unknownAgent(ctx: SessionContext, name: string) {
 function newRow(
   ctx: SessionContext,
   request: CreateRequest,
-  agent: AgentDefinition,
-  made: Pick<SessionRow, "identity" | "model" | "family"> & { fresh: FreshContract },
+  {
+    fresh: { compiled, prepared },
+    ...made
+  }: Pick<SessionRow, "agent" | "agentVersion" | "agentSource" | "policy" | "identity" | "model" | "family"> & {
+    fresh: FreshContract;
+  },
 ): SessionRow {
-  const { compiled, prepared } = made.fresh;
   const now = isoTime(ctx);
   return {
     tenant: request.tenant,
     name: request.id,
-    agent: agent.name,
-    agentVersion: agent.version,
-    agentSource: "bundled",
+    ...made,
     level: "main",
     parent: null,
-    identity: made.identity,
-    policy: agent.config.instructions,
-    model: made.model,
-    family: made.family,
     metadata: { ...request.metadata },
     epoch: 1,
     fingerprint: compiled.fingerprint,

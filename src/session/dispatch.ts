@@ -21,7 +21,8 @@ import {
   seqRanges,
 } from "../turn/history.ts";
 import { storedFrom, TURN_TABLE } from "../turn/table.ts";
-import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { findAgent } from "./agent.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { storedInputs } from "./contract.ts";
 import { historyItem, loadHistory, loadPrompt } from "./restore.ts";
 import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
@@ -58,11 +59,11 @@ export function planCall(ctx: SessionContext, turn: TurnRow): Result<PlannedCall
   const temporaryTexts = temporary.map(({ text }) => text);
   const fixed = [system, ...temporaryTexts].reduce((sum, text) => sum + estimateTokens(text), messageTokens(content));
   // An input that takes the whole budget is still sent: the estimate is too rough to refuse it.
-  const budget = Math.max(0, contextBudget(ctx, row) - fixed);
+  const budget = Math.max(0, contextBudget(ctx) - fixed);
   // A retried turn's own messages are no history of it.
   const loaded = turn.userSeq === null ? loadHistory(ctx) : loadHistory(ctx).filter((item) => item.turn !== turn.n);
   const history = selectHistory(loaded, budget);
-  const agent = findAgent(ctx, row.agent);
+  const agent = findAgent(ctx);
   const params = cacheKeyParams(provider, agent?.config.cacheKey ?? "auto", row.fingerprint, row.name);
   const body = provider.wire.render({
     model: provider.model,
@@ -79,8 +80,8 @@ export function planCall(ctx: SessionContext, turn: TurnRow): Result<PlannedCall
 }
 
 /** Tokens the agent's sessions may spend on prompt and history together. */
-export function contextBudget(ctx: SessionContext, row: SessionRow): number {
-  return findAgent(ctx, row.agent)?.config.history.tokens ?? DEFAULT_HISTORY_TOKENS;
+export function contextBudget(ctx: SessionContext): number {
+  return findAgent(ctx)?.config.history.tokens ?? DEFAULT_HISTORY_TOKENS;
 }
 
 /** The turn's user message: compiled for its first attempt, and the very same one for every later one. */
@@ -93,7 +94,7 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
   }
   const opens = row.openingTurn === null;
   const { identity, level } = row;
-  const agent = findAgent(ctx, row.agent);
+  const agent = findAgent(ctx);
   // Only templates of event and opening texts look at it: a plain message needs no read.
   const inputs = opens || turn.event !== "message" ? storedInputs(ctx) : { project: null };
   const remark = expand(ctx.bundle.notices.history_seeded, templateValues({ agent, identity, inputs }));

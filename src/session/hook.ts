@@ -7,6 +7,9 @@ import type { AgentDefinition } from "../prompt/agent.ts";
 import type { Project } from "../prompt/contract.ts";
 import type { Identity } from "../prompt/identity.ts";
 import { decodeUtf8 } from "../prompt/text.ts";
+import { toolHostFault } from "../prompt/tool-hosts.ts";
+import type { SessionEnv } from "./context.ts";
+import type { AgentSource } from "./rows.ts";
 
 const HookAnswer = z.object({ rules: z.string().refine((rules) => rules.isWellFormed(), "has a lone surrogate") });
 
@@ -17,16 +20,27 @@ export interface HookQuestion {
   project: Project | null;
 }
 
-/** Asks once. Every failure is `hook_failed`; whether that matters is the agent's `required`. */
+/**
+ * Why a hook's URL is not called, or `null`. The operator's own agents may call any HTTPS host, and this machine in
+ * development; published ones only hosts of the operator's list, which may have changed since they were published.
+ */
+export function hookFault(
+  url: string,
+  source: AgentSource,
+  { DEV_PRINCIPAL, TOOL_HOSTS }: Pick<SessionEnv, "DEV_PRINCIPAL" | "TOOL_HOSTS">,
+): string | null {
+  if (source === "published") return toolHostFault(url, TOOL_HOSTS);
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" || (DEV_PRINCIPAL === "1" && isLoopback(hostname)) ? null : "is not https";
+}
+
+/** Asks once, unless its URL has a `fault`. Every failure is `hook_failed`; whether that matters is the agent's `required`. */
 export async function askHook(
   hook: NonNullable<AgentDefinition["config"]["hook"]>,
   question: HookQuestion,
-  allowLoopback: boolean,
+  fault: string | null,
 ): Promise<Result<string>> {
-  const url = new URL(hook.url);
-  if (url.protocol !== "https:" && !(allowLoopback && isLoopback(url.hostname))) {
-    return failed("its URL is not https");
-  }
+  if (fault !== null) return failed(`its URL ${fault}`);
   try {
     const response = await fetch(hook.url, {
       method: "POST",

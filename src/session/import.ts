@@ -96,7 +96,7 @@ function restored(ctx: SessionContext, saved: SavedPrompt): FreshContract {
   const compiled = restoredContract({ base: saved.base, developer: saved.developer });
   const own = saved.prepared.find((one) => one.family === family && one.level === level);
   const prepared = own ?? preparePrompt(compiled.contract, ctx.bundle.models[family] ?? "");
-  return { compiled, prepared, inputs: storedInputs(ctx), hookFailure: null };
+  return { agent: null, compiled, prepared, inputs: storedInputs(ctx), hookFailure: null };
 }
 
 /** Complete words of the user or the model; a remark of the runtime is nobody's. */

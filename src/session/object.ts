@@ -14,7 +14,7 @@ import { isoTime, type Memory, type SessionContext, type SessionEnv, sessionRow 
 import { busy, clearSession, type InstructionChange, refreshContract } from "./contract.ts";
 import { type CreateRequest, createSession } from "./create.ts";
 import type { Cursor } from "./cursor.ts";
-import { checkDrift } from "./drift.ts";
+import { checkDrift, checkNewestDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
 import { exportLog } from "./export.ts";
 import { exportHistory } from "./history.ts";
@@ -63,8 +63,11 @@ export interface TurnAnswer {
 
 const EMPTY_MEMORY: Memory = {
   prompt: null,
+  agent: null,
+  published: null,
   history: null,
   driftChecked: false,
+  compared: null,
   notAdoptable: null,
   stalled: false,
 };
@@ -119,7 +122,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
 
   async get(): Promise<Result<SessionResource>> {
     return this.#opened(async () => {
-      checkDrift(this.#ctx);
+      await checkNewestDrift(this.#ctx);
       return ok(this.#resource());
     });
   }

@@ -30,8 +30,11 @@ export interface SessionRow {
   promptSha256: string;
   /** The prompt the log's latest `prompt` entry names. */
   loggedPrompt: string | null;
-  /** The newest candidate seen; `current` is false once the sources went back. */
-  drift: { candidate: string; since: string; current: boolean } | null;
+  /**
+   * The newest candidate seen; `current` is false once the sources went back, `asked` true where the candidate is of
+   * another definition than the session's own, which only the tenant's directory knows of.
+   */
+  drift: { candidate: string; since: string; current: boolean; asked: boolean } | null;
   /** First message `seq` of the current conversation (moved by clear). */
   messagesFrom: number;
   /** First message `seq` that requests may carry (moved by compaction and clear). */

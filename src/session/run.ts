@@ -10,11 +10,12 @@ import { conflicts, type IdentityInput } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
 import { StorageError } from "../storage/database.ts";
 import { IN_FLIGHT, next, TURN_TABLE } from "../turn/table.ts";
+import { findAgent, isOwnAgent } from "./agent.ts";
 import { launch } from "./attempt.ts";
-import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, refreshContract } from "./contract.ts";
 import { commitCall, planCall } from "./dispatch.ts";
-import { checkDrift } from "./drift.ts";
+import { checkDrift, checkNewestDrift } from "./drift.ts";
 import { listSoon } from "./listing.ts";
 import { LiveTurn } from "./live.ts";
 import { messageText } from "./resources.ts";
@@ -128,31 +129,30 @@ function newTurn(ctx: SessionContext, request: TurnRequest): TurnRow {
 
 /** Everything a turn needs is at hand without leaving the tick. The usual case, after a cold start too. */
 function isPrepared(ctx: SessionContext): boolean {
-  if (loadPrompt(ctx) === null) return false;
+  if (loadPrompt(ctx) === null || sessionRow(ctx).policy === "follow") return false;
   checkDrift(ctx);
-  return !mustFollow(ctx);
-}
-
-/** The policy `follow` has something to adopt, and has not failed at that very candidate in this instance. */
-function mustFollow(ctx: SessionContext): boolean {
-  const { policy, drift } = sessionRow(ctx);
-  return policy === "follow" && drift?.current === true && drift.candidate !== ctx.memory.notAdoptable;
+  return true;
 }
 
 /** At a boundary: the policy `follow` adopts new sources, and the prompt is restored, healed if it must be. */
 async function prepare(ctx: SessionContext): Promise<Result<void>> {
-  checkDrift(ctx);
-  if (mustFollow(ctx)) {
-    const candidate = sessionRow(ctx).drift?.candidate ?? null;
-    const adopted = await refreshContract(ctx, "follow", {});
-    if (!adopted.ok) {
-      // What cannot be adopted now stays drift; the frozen contract is still whole, so the turn goes on with it.
-      ctx.memory.notAdoptable = candidate;
-      ctx.store.transaction(() => notice(ctx, "follow_failed", adopted.error.detail));
-    }
-  }
+  if (sessionRow(ctx).policy === "follow") await followSources(ctx);
+  else checkDrift(ctx);
   const prompt = await restorePrompt(ctx);
   return prompt.ok ? ok(undefined) : prompt;
+}
+
+/** Asks the directory once, and adopts what is new. What cannot be known or adopted leaves the frozen contract in use. */
+async function followSources(ctx: SessionContext): Promise<void> {
+  const newest = await checkNewestDrift(ctx);
+  if (newest === undefined || newest === null) return;
+  const row = sessionRow(ctx);
+  const { version } = newest.definition;
+  if ((row.drift?.current !== true && isOwnAgent(row, newest)) || version === ctx.memory.notAdoptable) return;
+  const adopted = await refreshContract(ctx, "follow", {}, newest);
+  if (adopted.ok || ctx.store.session() === null) return;
+  ctx.memory.notAdoptable = version;
+  ctx.store.transaction(() => notice(ctx, "follow_failed", adopted.error.detail));
 }
 
 /** Starts the oldest waiting turn, for the lane: its end, or `null` when none waits. Does not throw. */
@@ -246,7 +246,7 @@ export function settleStrays(ctx: SessionContext): void {
 /** The agent's policy for a turn whose outcome is not known: nothing, or another attempt, a bounded number of times. */
 function retryUnasked(ctx: SessionContext, n: number): void {
   const turn = ctx.store.turn(n)!;
-  const policy = findAgent(ctx, sessionRow(ctx).agent)?.config.onInterrupted;
+  const policy = findAgent(ctx)?.config.onInterrupted;
   if (policy === "retry" && turn.attempt < MAX_UNASKED_ATTEMPTS) retryTurn(ctx, turn);
 }
 

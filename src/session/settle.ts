@@ -8,7 +8,8 @@ import { expand } from "../prompt/template.ts";
 import type { CallOutcome } from "../runtime/model.ts";
 import { addGap } from "../turn/history.ts";
 import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
-import { findAgent, isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { findAgent } from "./agent.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
 import { listNow, listSoon } from "./listing.ts";
 import type { LiveTurn } from "./live.ts";
@@ -200,8 +201,8 @@ function writeAnswer(ctx: SessionContext, { view: { n }, said }: LiveTurn, whole
 
 /** The one remark later requests carry about a turn that has no whole answer. */
 function writeMarker(ctx: SessionContext, n: number, name: NoticeName): NewMessage {
-  const { agent, identity } = sessionRow(ctx);
-  const values = templateValues({ agent: findAgent(ctx, agent), identity, inputs: storedInputs(ctx) });
+  const { identity } = sessionRow(ctx);
+  const values = templateValues({ agent: findAgent(ctx), identity, inputs: storedInputs(ctx) });
   const content = [{ type: "notice" as const, text: expand(ctx.bundle.notices[name], values) }];
   const seq = ctx.store.appendMessage(isoTime(ctx), n, "user", content);
   return { seq, turn: n, role: "user", content };

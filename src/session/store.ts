@@ -357,6 +357,10 @@ export class Store {
     this.#db.putBlob(key, text);
   }
 
+  dropText(key: string): void {
+    this.#db.dropBlob(key);
+  }
+
   // ---- an answer while it grows ----
 
   /** Adds to a part of an answer that is not whole yet. */

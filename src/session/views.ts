@@ -118,7 +118,7 @@ export async function viewContext(ctx: SessionContext): Promise<Result<ContextRe
   const row = sessionRow(ctx);
   const prompt = await restorePrompt(ctx);
   if (!prompt.ok) return prompt;
-  const budget = contextBudget(ctx, row);
+  const budget = contextBudget(ctx);
   const system = estimateTokens(prompt.value);
   const history = loadHistory(ctx).reduce((sum, item) => sum + item.tokens, 0);
   const tokens = { system, tools: 0, history, free: Math.max(0, budget - system - history) };

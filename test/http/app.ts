@@ -50,6 +50,9 @@ export function page(token: string, origin: string | undefined = SHOP): Record<s
 /** Every route that asks for a scope, once a scope. `{id}` and `{turn}` need not exist: scopes come first. */
 export const ROUTES = [
   ["GET", "/v1/agents", "sessions:read"],
+  ["GET", "/v1/agents/{name}", "sessions:read"],
+  ["PUT", "/v1/agents/{name}", "agents:write"],
+  ["DELETE", "/v1/agents/{name}", "agents:write"],
   ["GET", "/v1/sessions", "sessions:read"],
   ["POST", "/v1/sessions", "sessions:write"],
   ["GET", "/v1/sessions/{id}", "sessions:read"],
@@ -84,6 +87,7 @@ export function fill(path: string, values: { id?: string; turn?: string; sha256?
     .replace("{id}", id)
     .replace("{turn}", turn)
     .replace("{sha256}", sha256)
+    .replace("{name}", "nobody")
     .replace("{attempt}", "1")
     .replace("{call}", "1");
 }
