@@ -361,17 +361,18 @@ export const Agents = z
   .openapi("Agents");
 
 /** `hook` is absent where there is none; its address, and the files, are `null` without the scope to read them. */
-export const Agent = AgentConfig.omit({ hook: true })
-  .extend({
-    name: z.string(),
-    version: z.string(),
-    source: AGENT_SOURCE,
-    hook: z.object({ url: z.string().nullable(), required: z.boolean(), timeoutMs: z.int() }).optional(),
-    files: AgentFiles.nullable(),
-  })
-  .openapi("Agent");
+const AgentFields = AgentConfig.omit({ hook: true }).extend({
+  name: z.string(),
+  version: z.string(),
+  source: AGENT_SOURCE,
+  hook: z.object({ url: z.string().nullable(), required: z.boolean(), timeoutMs: z.int() }).optional(),
+  files: AgentFiles.nullable(),
+});
 
-export const PublishedAgent = Agent.extend({
+export const Agent = AgentFields.openapi("Agent");
+
+// Not extended from Agent itself: the description would say it must be both, and each refuses the other's fields.
+export const PublishedAgent = AgentFields.extend({
   warnings: z.array(z.object({ path: z.string(), message: z.string() })),
 }).openapi("PublishedAgent");
 

@@ -146,6 +146,13 @@ describe("real answers", () => {
     const S = "/v1/sessions/{id}";
     expect((await validated("GET /healthz", "/healthz")).status).toBe(200);
     expect((await validated("GET /v1/agents", "/v1/agents")).status).toBe(200);
+    const agent = { files: { "IDENTITY.md": "{{identity.id}}" }, skills: ["orders"] };
+    expect((await validated("PUT /v1/agents/{name}", "/v1/agents/helper", agent)).status).toBe(201);
+    expect((await validated("PUT /v1/agents/{name}", "/v1/agents/helper", agent)).status).toBe(200);
+    for (const name of ["helper", "concierge"]) {
+      expect((await validated("GET /v1/agents/{name}", `/v1/agents/${name}`)).status).toBe(200);
+    }
+    expect((await validated("GET /v1/sessions", "/v1/sessions?limit=1")).status).toBe(200);
     const existing = await validated("POST /v1/sessions", "/v1/sessions", { agent: "concierge", id });
     expect(existing.status).toBe(200);
     const made = await validated<SessionResource>("POST /v1/sessions", "/v1/sessions", { agent: "standup" });

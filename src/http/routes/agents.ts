@@ -6,7 +6,7 @@ import { AGENT_NAME, type AgentDefinition } from "../../prompt/agent.ts";
 import { byCodeUnits } from "../../prompt/text.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
-import type { Principal } from "../keys.ts";
+import type { Principal } from "../principal.ts";
 import { Problem, unwrap } from "../problem.ts";
 import { Agent, Agents, PublishAgentBody, PublishedAgent } from "../schemas.ts";
 import { body, directoryStub, json, problems } from "./common.ts";
@@ -94,9 +94,9 @@ export function agentRoutes(app: OpenAPIHono<AppEnv>): void {
 function agentResource(
   { name, version, config: { hook, ...config }, files }: AgentDefinition,
   source: "bundled" | "published",
-  { scopes }: Principal,
+  principal: Principal,
 ): z.output<typeof Agent> {
-  const open = scopes.has("prompts:read");
+  const open = principal.kind !== "session" && principal.scopes.has("prompts:read");
   const shown = hook === undefined ? {} : { hook: { ...hook, url: open ? hook.url : null } };
   return { name, version, source, ...config, ...shown, files: open ? files : null };
 }
