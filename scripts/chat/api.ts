@@ -1,6 +1,6 @@
 /** The HTTP client: one method a route this program uses. Every failure is an `ApiError`, except an abort. */
 import { ApiError, isRecord, networkErrorOf, problemOf } from "./api-error.ts";
-import type { ContextReport, Message, Page, Project, PromptEntry, Session } from "./resources.ts";
+import type { ContextReport, ListedSession, Message, Page, Project, PromptEntry, Session } from "./resources.ts";
 
 /** Ordinary calls are answered at once; a missing answer is a hanging service. */
 const ANSWER_MS = 30_000;
@@ -76,6 +76,14 @@ export class Api {
 
   async session(id: string): Promise<Session> {
     return asSession(await this.#json(sessionPath(id)));
+  }
+
+  /** The newest sessions of the tenant, by when they were created. */
+  async sessions(limit: number): Promise<Page<ListedSession>> {
+    const { items, next } = asPage<unknown>(await this.#json(`/v1/sessions?limit=${limit}`));
+    const listed = items.filter((item) => isRecord(item) && typeof item.id === "string" && isRecord(item.identity));
+    if (listed.length < items.length) throw new ApiError("protocol", "The answer is not a list of sessions");
+    return { items: listed as ListedSession[], next };
   }
 
   async refresh(id: string, body: { project?: Project }): Promise<Session> {

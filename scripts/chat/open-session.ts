@@ -4,7 +4,7 @@ import { ApiError } from "./api-error.ts";
 import { type Conversation, rememberSession } from "./conversation.ts";
 import type { LineInput } from "./line-input.ts";
 import { header, recap } from "./render.ts";
-import type { Message, Session } from "./resources.ts";
+import type { ListedSession, Message, Session } from "./resources.ts";
 import type { Screen } from "./screen.ts";
 import type { SessionUse } from "./state-file.ts";
 
@@ -69,16 +69,33 @@ export async function parallel<T, R>(items: readonly T[], limit: number, work: (
 }
 
 export interface Candidates {
-  sessions: Session[];
+  sessions: ListedSession[];
   /** No longer there. */
   gone: number;
   /** Why the others could not be read; one reason stands for all. */
   failures: ApiError[];
 }
 
-/** Asks the service about the newest 20 sessions of the list. */
+/** More than a person looks through; `/resume ID` takes any. */
+const MAX_CANDIDATES = 20;
+
+/**
+ * The service's newest sessions, the one with the latest change first; `null` from a service that gives no list, or none
+ * to this key: then what this client has used is left to choose from.
+ */
+export async function listCandidates(api: Api): Promise<ListedSession[] | null> {
+  try {
+    const { items } = await api.sessions(MAX_CANDIDATES);
+    return items.toSorted((a, b) => (a.updatedAt < b.updatedAt ? 1 : a.updatedAt > b.updatedAt ? -1 : 0));
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/** Asks the service about the newest sessions that were used here. */
 export async function readCandidates(api: Api, uses: readonly SessionUse[]): Promise<Candidates> {
-  const answers = await parallel(uses.slice(0, 20), 4, async ({ id }) => {
+  const answers = await parallel(uses.slice(0, MAX_CANDIDATES), 4, async ({ id }) => {
     try {
       return await api.session(id);
     } catch (error) {

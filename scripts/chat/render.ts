@@ -1,5 +1,5 @@
 /** What the client shows of resources, as lines of spans. Pure. */
-import type { ContextReport, Message, Session } from "./resources.ts";
+import type { ContextReport, ListedSession, Message, Session } from "./resources.ts";
 import type { Span } from "./screen.ts";
 import { ago, cells, count, cutTo, oneLine, pad, shortHash } from "./text.ts";
 
@@ -95,7 +95,7 @@ export function contextPicture(report: ContextReport, columns: number): Line[] {
 }
 
 /** One row of the session picker, `width` cells at most. The id comes last: it is what may be cut. */
-export function sessionRow(session: Session, now: number, width: number): string {
+export function sessionRow(session: ListedSession, now: number, width: number): string {
   const columns = [
     pad(oneLine(session.agent), 14),
     pad(oneLine(session.identity.name), 14),

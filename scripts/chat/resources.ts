@@ -16,6 +16,11 @@ export interface Session {
   drift: { candidate: string; since: string } | null;
 }
 
+/** A session as a list shows it. */
+export type ListedSession = Pick<Session, "id" | "agent" | "messageCount" | "updatedAt"> & {
+  identity: Pick<Session["identity"], "name">;
+};
+
 export interface Message {
   seq: number;
   id: string;

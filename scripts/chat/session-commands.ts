@@ -1,10 +1,10 @@
 /** The commands that change the session or go to another one. */
 import { CommandError, type Conversation } from "./conversation.ts";
-import { readCandidates, resumeSession, showSession } from "./open-session.ts";
+import { listCandidates, readCandidates, resumeSession, showSession } from "./open-session.ts";
 import { pickWithKeys } from "./picker.ts";
 import { readProjectRules, resolveDirectory } from "./project-rules.ts";
 import { contractChange, sessionRow } from "./render.ts";
-import type { Session } from "./resources.ts";
+import type { ListedSession, Session } from "./resources.ts";
 import { readUses } from "./state-file.ts";
 import { count, oneLine } from "./text.ts";
 
@@ -20,29 +20,36 @@ export async function resume(chat: Conversation, argument: string): Promise<void
   if (id !== null) await resumeSession(chat, id);
 }
 
-/** Lets the user choose among the sessions this client used here; `null` when there is nothing or nothing is chosen. */
+/** Lets the user choose among the service's other sessions; `null` when there is nothing or nothing is chosen. */
 async function pickSession(chat: Conversation): Promise<string | null> {
   const { api, screen, input } = chat;
-  const uses = (await readUses(chat.statePath, api.url)).filter(({ id }) => id !== chat.session.id);
-  if (uses.length === 0) {
-    screen.note("No other session of this service was used here. /resume ID takes any.");
+  const listed = await listCandidates(api);
+  const others = (listed ?? (await usedHere(chat))).filter(({ id }) => id !== chat.session.id);
+  if (others.length === 0) {
+    if (listed !== null) screen.note("There is no other session. /new begins one.");
     return null;
   }
+  const digits = String(others.length).length;
+  const rows = others.map((session, i) => {
+    const number = String(i + 1).padStart(digits);
+    return `${number}  ${sessionRow(session, Date.now(), screen.columns - digits - 5)}`;
+  });
+  const chosen = screen.interactive ? await pickWithKeys(input, screen, rows) : await pickByNumber(chat, rows);
+  const session = chosen === null ? undefined : others[chosen];
+  if (!session) screen.note("still in the same session");
+  return session?.id ?? null;
+}
+
+/** The sessions this client has used at this service, as far as they can be read; says why others cannot. */
+async function usedHere({ api, screen, statePath, session }: Conversation): Promise<ListedSession[]> {
+  const uses = (await readUses(statePath, api.url)).filter(({ id }) => id !== session.id);
+  if (uses.length === 0) screen.note("No other session of this service was used here. /resume ID takes any.");
   const { sessions, gone, failures } = await readCandidates(api, uses);
   const [failure] = failures;
   if (sessions.length === 0 && failure) throw failure;
   if (gone > 0) screen.note(`${count(gone, "session")} no longer there`);
   if (failure) screen.note(`${count(failures.length, "session")} cannot be read: ${oneLine(failure.message)}`);
-  if (sessions.length === 0) return null;
-  const digits = String(sessions.length).length;
-  const rows = sessions.map((session, i) => {
-    const number = String(i + 1).padStart(digits);
-    return `${number}  ${sessionRow(session, Date.now(), screen.columns - digits - 5)}`;
-  });
-  const chosen = screen.interactive ? await pickWithKeys(input, screen, rows) : await pickByNumber(chat, rows);
-  const session = chosen === null ? undefined : sessions[chosen];
-  if (!session) screen.note("still in the same session");
-  return session?.id ?? null;
+  return sessions;
 }
 
 async function pickByNumber({ screen, input }: Conversation, rows: readonly string[]): Promise<number | null> {

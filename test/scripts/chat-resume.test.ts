@@ -67,6 +67,33 @@ describe("/resume", () => {
     expect(t.chat.session.id).toBe("first");
   });
 
+  it("lets one choose among the service's sessions, also those used elsewhere", async () => {
+    t.stub.canList = true;
+    expect(await t.run("/resume")).toContain("There is no other session");
+    for (const id of ["first", "second"]) t.stub.addSession(id);
+    t.input.keys = ["\x1b[B", "\r"];
+    const shown = await t.run("/resume");
+    expect(shown).toMatch(/1 {2}concierge +Wren +0 messages +\d+ days ago +second\n {2}2 {2}.*first\n/);
+    expect(shown.slice(0, shown.indexOf("↑ ↓"))).not.toContain("session-1");
+    expect(t.chat.session.id).toBe("first");
+  });
+
+  it.each([
+    [403, "insufficient_scope"],
+    [503, "storage_unavailable"],
+    [404, "not_found"],
+  ])("falls back on what was used here when the list is refused (%i)", async (status, code) => {
+    t.stub.canList = true;
+    t.stub.refuse.set("/v1/sessions", { status, code, title: "No list", detail: "" });
+    t.stub.addSession("used");
+    t.stub.addSession("not used");
+    await recordUse(t.chat.statePath, { url: t.stub.url, id: "used", agent: "concierge", at: "2026-01-01T00:00:00Z" });
+    t.input.keys = ["\r"];
+    const shown = await t.run("/resume");
+    expect(shown).not.toContain("not used");
+    expect(t.chat.session.id).toBe("used");
+  });
+
   it("takes a number where there are no keys", async () => {
     await t.open(false);
     t.stub.addSession("other");

@@ -61,6 +61,8 @@ export class StubService {
   readonly refuse = new Map<string, { status: number; code: string; title: string; detail: string }>();
   /** What `/prompts/{sha256}` serves; another text than the prompt makes the hash wrong. */
   promptText = PROMPT;
+  /** Whether it has a list of sessions; 404 otherwise, as of an older service. */
+  canList = false;
   /** 404 for cancel, as a service without that route would answer. */
   canCancel = true;
   readonly #server: Server;
@@ -152,6 +154,10 @@ export class StubService {
       }
       this.#made += 1;
       return json(this.resource(this.addSession(`session-${this.#made}`, agent)), 201);
+    }
+    if (method === "GET" && path === "/v1/sessions" && this.canList) {
+      const items = [...this.sessions.values()].reverse().map((session) => this.resource(session));
+      return json({ items: items.slice(0, Number(query.get("limit"))), next: null });
     }
     const [, id = "", rest = ""] = /^\/v1\/sessions\/([^/]+)(.*)$/.exec(path) ?? [];
     const session = this.sessions.get(decodeURIComponent(id));
