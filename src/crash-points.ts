@@ -22,6 +22,8 @@ export const CRASH_POINTS = {
   "epoch.inside": "a new contract is written, nothing is committed",
   "epoch.committed": "the new contract counts, the old prompt is still in memory",
   "outbox.stored": "R2 has the text, the outbox does not know",
+  "index.sent": "the tenant's list has the entry, the session does not know",
+  "erase.unlisted": "the session is off the list, and still whole",
 } as const;
 
 export type CrashPoint = keyof typeof CRASH_POINTS;

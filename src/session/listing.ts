@@ -2,6 +2,7 @@
  * The session's entry in its tenant's list. The list may be behind, the session never waits for it: the `index` job's
  * row in `due` is what remembers that an entry must be sent, over crashes too.
  */
+import { crashPoint } from "../crash-points.ts";
 import type { EntryVersion, SessionEntry } from "../directory/entry.ts";
 import { ok, type Result } from "../errors.ts";
 import { DIRECTORY_WAIT_MS, INDEX_DELAY_MS, INDEX_RETRY_MS } from "../limits.ts";
@@ -25,6 +26,7 @@ export async function sendEntry(ctx: SessionContext): Promise<void> {
   if (ctx.erasing !== null) return sendAgain(ctx, INDEX_RETRY_MS);
   const { entry, version } = currentEntry(ctx);
   const sent = await ctx.directory.ask(tenant, DIRECTORY_WAIT_MS, (directory) => directory.record(entry, version));
+  crashPoint("index.sent");
   const now = ctx.store.session();
   // Erased meanwhile, or on the way to it: the row in `due`, if there is one, is another's.
   if (now === null || now.birth !== birth || now.erasures !== erasures) return;

@@ -4,6 +4,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { bundle } from "#prompts";
+import { crashPoint } from "../crash-points.ts";
 import { DirectoryClient } from "../directory/client.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { INDEX_RETRY_MAX_MS, INDEX_RETRY_MS, OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS, TURN_WATCH_MS } from "../limits.ts";
@@ -282,6 +283,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   async #eraseListed(): Promise<Result<null>> {
     const unlisted = await unlist(this.#ctx);
     if (!unlisted.ok) return unlisted;
+    crashPoint("erase.unlisted");
     const { live, store, memory } = this.#ctx;
     const running = [...live.values()];
     live.clear(); // what still runs writes nothing any more

@@ -5,7 +5,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CRASH_POINTS, type CrashPoint } from "../../src/crash-points.ts";
-import { CHECKPOINT_MS, TURN_WATCH_MS } from "../../src/limits.ts";
+import { CHECKPOINT_MS, INDEX_DELAY_MS, TURN_WATCH_MS } from "../../src/limits.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import {
@@ -78,7 +78,21 @@ const SCENES: Record<CrashPoint, Scene> = {
     await refresh(id);
     await vi.waitFor(() => expect(armed).toBeNull(), { interval: 5 });
   },
+  "index.sent": async (id) => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + INDEX_DELAY_MS + 1 });
+    await alarm(id).finally(() => vi.useRealTimers());
+  },
+  "erase.unlisted": (id) => call("DELETE", `/v1/sessions/${id}`),
 };
+
+/** Points that are reached with no question asked. */
+const UNASKED: readonly CrashPoint[] = [
+  "epoch.inside",
+  "epoch.committed",
+  "outbox.stored",
+  "index.sent",
+  "erase.unlisted",
+];
 
 let armed: CrashPoint | null = null;
 
@@ -176,12 +190,13 @@ describe.each(["throw", "evict"] as const)("%s", (death) => {
       await alarmAlone(id);
       await expectNothingStuck(id);
     }
-    const asks = scene !== create && scene !== refresh && point !== "outbox.stored";
-    if (asks) await expectOneAnswer(id, await insist(id));
+    if (scene !== create && !UNASKED.includes(point)) await expectOneAnswer(id, await insist(id));
     expect((await say(id, "after")).json).toMatchObject({ state: "completed" });
     if (scene !== create) await expectWholeContract(id);
     await alarmAlone(id);
     expect(await getSession(id)).toMatchObject({ state: "idle", snapshot: "stored" });
+    const { items } = (await call<{ items: SessionResource[] }>("GET", "/v1/sessions")).json;
+    expect(items.filter((item) => item.id === id)).toMatchObject([{ state: "idle" }]);
   });
 });
 

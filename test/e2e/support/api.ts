@@ -35,7 +35,7 @@ export class Api {
   }
 
   async call<T>(
-    method: "GET" | "POST",
+    method: "GET" | "POST" | "DELETE",
     path: string,
     body?: object,
     headers: Record<string, string> = {},
