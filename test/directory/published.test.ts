@@ -190,6 +190,8 @@ describe("drift", () => {
     expect(await candidate(shadowed.id)).toBeNull();
     await crash();
     await say(bundled.id, "the drift stands, the directory is not asked");
+    const [row] = await sql<{ drift: string }>(bundled.id, "SELECT drift FROM session");
+    expect(JSON.parse(row!.drift)).toMatchObject({ candidate: shadowed.fingerprint, current: true });
     expect(await candidate(bundled.id)).toBe(shadowed.fingerprint);
     await unpublish("standup");
     expect(await candidate(bundled.id)).toBeNull();
