@@ -2,13 +2,12 @@
 import type { DirectoryClient } from "../directory/client.ts";
 import type { DirectoryObject } from "../directory/object.ts";
 import type { Result } from "../errors.ts";
-import type { AgentDefinition } from "../prompt/agent.ts";
 import type { PromptBundle } from "../prompt/sources.ts";
 import type { ProviderEnv } from "../runtime/providers.ts";
 import type { Snapshots } from "../snapshot/snapshots.ts";
-import type { HistoryItem } from "../turn/history.ts";
 import type { Lane } from "./lane.ts";
 import type { LiveTurn } from "./live.ts";
+import type { Memory } from "./memory.ts";
 import type { SessionRow } from "./rows.ts";
 import type { Store } from "./store.ts";
 
@@ -18,29 +17,6 @@ export interface SessionEnv extends ProviderEnv {
   /** Host names that published agents may call, separated by commas. */
   TOOL_HOSTS?: string;
   DEV_PRINCIPAL?: string;
-}
-
-/**
- * Read from storage once, then reused while nothing durable changed. A durable change updates it in the same tick, after
- * its commit.
- */
-export interface Memory {
-  /** The prepared prompt in use, verified against its hash. */
-  prompt: string | null;
-  /** The session's own copy of a published definition. */
-  agent: AgentDefinition | null;
-  /** The published definition that the directory gave last. */
-  published: AgentDefinition | null;
-  /** Messages from `historyFrom` on. */
-  history: HistoryItem[] | null;
-  /** Whether this instance has compared the live sources with the frozen contract of this epoch. */
-  driftChecked: boolean;
-  /** The other definition, or none, that was compared with the frozen contract last. */
-  compared: string | null;
-  /** The version that the policy `follow` could not adopt: it is not tried again on every turn. */
-  notAdoptable: string | null;
-  /** A commit failed: waiting turns are left alone until the alarm or the next call looks again. */
-  stalled: boolean;
 }
 
 export interface SessionContext {
@@ -78,4 +54,13 @@ export function sessionRow(ctx: SessionContext): SessionRow {
   const row = ctx.store.session();
   if (row === null) throw new Error("no session here");
   return row;
+}
+
+/** Whether the session is gone for good, which storage that cannot be read does not say. */
+export function isErased(ctx: SessionContext): boolean {
+  try {
+    return ctx.store.session() === null;
+  } catch {
+    return false;
+  }
 }

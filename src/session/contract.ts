@@ -22,6 +22,7 @@ import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
 import { askHook, hookFault } from "./hook.ts";
 import { listSoon } from "./listing.ts";
+import { forgetAgent } from "./memory.ts";
 import type { SessionRow } from "./rows.ts";
 
 /** A contract and its prepared prompt, compiled and hashed but not yet stored. */
@@ -123,9 +124,7 @@ export async function refreshContract(
   const fresh = recompiled.value;
   if (fresh.compiled.fingerprint === sessionRow(ctx).fingerprint) {
     ctx.store.transaction(() => keepSources(ctx, fresh));
-    ctx.memory.agent = null;
-    ctx.memory.driftChecked = false;
-    ctx.memory.compared = null;
+    forgetAgent(ctx.memory);
   } else {
     ctx.store.transaction(() => beginEpoch(ctx, reason, fresh, {}));
     adopt(ctx, fresh.prepared.text);
@@ -153,7 +152,7 @@ export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
   const fresh = await recompile(ctx, {});
   if (!fresh.ok) return fresh;
   // A turn may have been accepted while the hook was asked.
-  if (ctx.store.queued(sessionRow(ctx).endedThrough).length > 0) return busy();
+  if (ctx.store.queued().length > 0) return busy();
   ctx.store.transaction(() => {
     beginEpoch(ctx, "clear", fresh.value, cutHistoryOff(ctx));
   });
@@ -233,9 +232,7 @@ export function beginEpoch(
 export function adopt(ctx: SessionContext, prompt: string): void {
   crashPoint("epoch.committed");
   ctx.memory.prompt = prompt;
-  ctx.memory.agent = null;
-  ctx.memory.driftChecked = false;
-  ctx.memory.compared = null;
+  forgetAgent(ctx.memory);
   ctx.memory.notAdoptable = null;
 }
 

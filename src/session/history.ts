@@ -24,7 +24,7 @@ interface Excerpt {
  */
 export async function exportHistory(ctx: SessionContext): Promise<Result<ReadableStream<Uint8Array>>> {
   const row = sessionRow(ctx);
-  const unsettled = new Set(ctx.store.liveTurns(row.endedThrough).map(({ n }) => n));
+  const unsettled = new Set(ctx.store.liveTurns().map(({ n }) => n));
   const excerpt = { row, end: ctx.store.nextSeq(), unsettled };
   const prompt = await savedPrompt(ctx, row);
   return prompt.ok ? ok(textStream(pages(ctx, excerpt, prompt.value))) : prompt;

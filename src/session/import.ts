@@ -52,7 +52,7 @@ export async function importHistory(ctx: SessionContext, request: HistoryImport)
   const fresh = saved.prompt === null ? await recompile(ctx, {}, identity) : ok(restored(ctx, saved.prompt));
   if (!fresh.ok) return fresh;
   // A turn may have been accepted while the hook was asked.
-  if (ctx.store.queued(sessionRow(ctx).endedThrough).length > 0) return busy();
+  if (ctx.store.queued().length > 0) return busy();
 
   ctx.store.transaction(() => {
     const cut = cutHistoryOff(ctx);

@@ -63,10 +63,9 @@ function sendAgain(ctx: SessionContext, ms: number): void {
 
 function currentEntry(ctx: SessionContext): { entry: SessionEntry; version: EntryVersion } {
   const row = sessionRow(ctx);
-  const activeTurn = ctx.store.liveTurns(row.endedThrough, 1)[0]?.n ?? null;
   const { agent, model, messageCount, createdAt, updatedAt, birth, erasures } = row;
   const identity = { id: row.identity.id, name: row.identity.name };
-  const state = sessionState(row, activeTurn);
+  const state = sessionState(row, ctx.store.activeTurn());
   return {
     entry: { id: row.name, agent, identity, model, state, messageCount, createdAt, updatedAt },
     version: { birth, erasures, seq: ctx.store.nextSeq() - 1 },

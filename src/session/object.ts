@@ -4,40 +4,47 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { bundle } from "#prompts";
-import { crashPoint } from "../crash-points.ts";
 import { DirectoryClient } from "../directory/client.ts";
 import { fail, ok, type Result } from "../errors.ts";
-import { INDEX_RETRY_MAX_MS, INDEX_RETRY_MS, OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MS, TURN_WATCH_MS } from "../limits.ts";
+import {
+  INDEX_RETRY_MAX_MS,
+  INDEX_RETRY_MS,
+  OUTBOX_RETRY_MAX_MS,
+  OUTBOX_RETRY_MS,
+  STORAGE_RETRY_AFTER_SECONDS,
+} from "../limits.ts";
 import { Snapshots } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
+import { Alarm } from "./alarm.ts";
+import { type Answer, answerAccepted, answerTurn, type TurnAnswer } from "./answer.ts";
 import { changeSession, type SessionChange } from "./change.ts";
-import { isoTime, type Memory, type SessionContext, type SessionEnv, sessionRow } from "./context.ts";
+import { isErased, isoTime, type SessionContext, type SessionEnv } from "./context.ts";
 import { busy, clearSession, type InstructionChange, refreshContract } from "./contract.ts";
 import { type CreateRequest, createSession } from "./create.ts";
-import type { Cursor } from "./cursor.ts";
 import { checkDrift, checkNewestDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
+import { eraseSession } from "./erase.ts";
 import { exportLog } from "./export.ts";
 import { exportHistory } from "./history.ts";
 import { type HistoryImport, importHistory } from "./import.ts";
 import { Lane } from "./lane.ts";
-import { sendEntry, unlist } from "./listing.ts";
-import { eventStream } from "./live.ts";
-import { drainOutbox } from "./outbox.ts";
-import {
-  type ContextResource,
-  type ContractResource,
-  type MessageResource,
-  type Page,
-  type PromptResource,
-  type SessionResource,
-  sessionResource,
-  type TurnResource,
+import { sendEntry } from "./listing.ts";
+import { emptyMemory, forgetStored } from "./memory.ts";
+import { drainOutbox, drainSoon } from "./outbox.ts";
+import type {
+  ContextResource,
+  ContractResource,
+  MessageResource,
+  Page,
+  PromptResource,
+  SessionResource,
+  TurnResource,
 } from "./resources.ts";
 import { abandonTurn, retryTurn } from "./retry.ts";
 import { type TurnRow, turnNumber } from "./rows.ts";
-import { cancel, follow, settleStrays, startNext, storageUnavailable, submitTurn, type TurnRequest } from "./run.ts";
+import { cancel, startNext, submitTurn, type TurnRequest } from "./run.ts";
 import { Store } from "./store.ts";
+import { settleStrays, settleStraysAgain } from "./strays.ts";
 import {
   viewContext,
   viewContract,
@@ -45,42 +52,14 @@ import {
   viewPrompts,
   viewPromptText,
   viewRequest,
+  viewSession,
   viewTurn,
   viewTurns,
 } from "./views.ts";
 
-/** How a caller wants to hear of a turn. */
-export type Answer =
-  /** Wait for the end, at most that many milliseconds. */
-  | { kind: "wait"; ms: number }
-  /** The event stream from a cursor on. */
-  | { kind: "stream"; from: Cursor | null };
-
-export interface TurnAnswer {
-  turn: TurnResource;
-  replayed: boolean;
-  stream: ReadableStream<Uint8Array> | null;
-}
-
-const EMPTY_MEMORY: Memory = {
-  prompt: null,
-  agent: null,
-  published: null,
-  history: null,
-  driftChecked: false,
-  compared: null,
-  notAdoptable: null,
-  stalled: false,
-};
-
 export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Bucket }> {
   readonly #ctx: SessionContext;
-  /** Whether what an earlier instance, or a call that broke off, left behind has been looked after. */
-  #settled = false;
-  /** When the alarm is to look after turns; `null` while there are none. */
-  #watchAt: number | null = null;
-  /** When the alarm is set for; unknown until this instance has set it. */
-  #armed: number | null | undefined;
+  readonly #alarm: Alarm;
 
   constructor(state: DurableObjectState, env: SessionEnv & { SNAPSHOTS: R2Bucket }) {
     super(state, env);
@@ -91,7 +70,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       directory: new DirectoryClient(env.DIRECTORY),
       bundle,
       env,
-      memory: { ...EMPTY_MEMORY },
+      memory: emptyMemory(),
       lane: new Lane(() => startNext(this.#ctx)),
       preparing: null,
       erasing: null,
@@ -100,22 +79,23 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       chance: () => Math.random(),
       randomHex: (bytes) => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex"),
       background: (work) => state.waitUntil(work),
-      arm: () => this.#arm(),
+      arm: () => this.#alarm.arm(),
     };
+    this.#alarm = new Alarm(this.#ctx, state.storage);
   }
 
   /** Creates the session, or finds it; what its text would change in a session that exists is shown as drift. */
   async create(request: CreateRequest): Promise<Result<{ created: boolean; session: SessionResource }>> {
     return this.#guarded(async () => {
-      if (this.#ctx.store.session() !== null) this.#settle();
+      if (this.#ctx.store.session() !== null) settleStrays(this.#ctx);
       const made = await createSession(this.#ctx, request);
       if (!made.ok) return made;
       const { created, candidate } = made.value;
-      this.#settled = true; // a new session has left nothing behind
-      this.#arm();
-      this.#drainSoon();
+      this.#ctx.memory.settled = true; // a new session has left nothing behind
+      this.#ctx.arm();
+      drainSoon(this.#ctx);
       checkDrift(this.#ctx);
-      const session = this.#resource();
+      const session = viewSession(this.#ctx);
       const drift = candidate === null ? session.drift : { candidate, since: isoTime(this.#ctx) };
       return ok({ created, session: { ...session, drift } });
     });
@@ -124,7 +104,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   async get(): Promise<Result<SessionResource>> {
     return this.#opened(async () => {
       await checkNewestDrift(this.#ctx);
-      return ok(this.#resource());
+      return ok(viewSession(this.#ctx));
     });
   }
 
@@ -152,17 +132,9 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() => this.#changing(() => changeSession(this.#ctx, change)));
   }
 
-  /**
-   * Cancels what runs and erases everything the object holds, once the directory has let go of it: else 503, and nothing
-   * is erased. Snapshots in R2 are shared and stay.
-   */
+  /** Once the directory has let go of the session: else 503, and nothing is erased. */
   async erase(): Promise<Result<null>> {
-    return this.#opened(() => {
-      this.#ctx.erasing ??= this.#eraseListed().finally(() => {
-        this.#ctx.erasing = null;
-      });
-      return this.#ctx.erasing;
-    });
+    return this.#opened(() => eraseSession(this.#ctx, this.#alarm));
   }
 
   async submit(request: TurnRequest, answer: Answer): Promise<Result<TurnAnswer>> {
@@ -170,13 +142,13 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       const admitted = await submitTurn(this.#ctx, request);
       if (!admitted.ok) return admitted;
       const { turn, replayed } = admitted.value;
-      return ok(await (replayed ? this.#answer(turn, answer, true) : this.#answerAccepted(turn, answer)));
+      return ok(await (replayed ? answerTurn(this.#ctx, turn, answer, true) : answerAccepted(this.#ctx, turn, answer)));
     });
   }
 
   /** A turn, after waiting as asked; `not_found` for an id that is none of this session's. */
   async turn(id: string, answer: Answer): Promise<Result<TurnAnswer>> {
-    return this.#opened(() => this.#withTurn(id, async (turn) => ok(await this.#answer(turn, answer, false))));
+    return this.#opened(() => this.#withTurn(id, async (turn) => ok(await answerTurn(this.#ctx, turn, answer))));
   }
 
   async turns(before: number, limit: number): Promise<Result<Page<TurnResource>>> {
@@ -193,7 +165,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() =>
       this.#withTurn(id, async (turn) => {
         const done = retryTurn(this.#ctx, turn);
-        return done.ok ? ok(await this.#answerAccepted(this.#ctx.store.turn(turn.n)!, answer)) : done;
+        if (!done.ok) return done;
+        return ok(await answerAccepted(this.#ctx, this.#ctx.store.turn(turn.n)!, answer));
       }),
     );
   }
@@ -241,22 +214,19 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   }
 
   override async alarm(): Promise<void> {
-    this.#armed = null;
-    this.#watchAt = null;
+    this.#alarm.gone();
     try {
       if (this.#ctx.store.session() === null) return;
-      this.#look();
+      settleStraysAgain(this.#ctx);
       await runDueJobs(this.#ctx, {
         outbox: { run: () => drainOutbox(this.#ctx), first: OUTBOX_RETRY_MS, most: OUTBOX_RETRY_MAX_MS },
         index: { run: () => sendEntry(this.#ctx), first: INDEX_RETRY_MS, most: INDEX_RETRY_MAX_MS },
       });
-      this.#arm();
+      this.#ctx.arm();
     } catch (error) {
       // The platform drops an alarm whose handler fails six times; this one is needed until the jobs are done.
       console.error("alarm:", error);
-      if (this.#erased()) return;
-      this.#armed = this.#ctx.now() + TURN_WATCH_MS;
-      await this.ctx.storage.setAlarm(this.#armed);
+      if (!isErased(this.#ctx)) await this.#alarm.setAgain();
     }
   }
 
@@ -270,7 +240,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     const unknown = () => fail("not_found", "No such session.");
     return this.#guarded(async () => {
       if (this.#ctx.store.session() === null) return unknown();
-      this.#settle();
+      settleStrays(this.#ctx);
       try {
         return await work();
       } catch (error) {
@@ -280,54 +250,13 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     });
   }
 
-  async #eraseListed(): Promise<Result<null>> {
-    const unlisted = await unlist(this.#ctx);
-    if (!unlisted.ok) return unlisted;
-    crashPoint("erase.unlisted");
-    const { live, store, memory } = this.#ctx;
-    const running = [...live.values()];
-    live.clear(); // what still runs writes nothing any more
-    memory.stalled = true; // and if erasing fails, the next call looks after it
-    await this.ctx.storage.deleteAll(); // the alarm with it
-    store.forget();
-    Object.assign(memory, EMPTY_MEMORY);
-    this.#armed = null;
-    this.#watchAt = null;
-    for (const turn of running) {
-      turn.abort.abort();
-      turn.update({ state: "cancelled" });
-    }
-    return ok(null);
-  }
-
-  #settle(): void {
-    if (this.#settled && !this.#ctx.memory.stalled) return;
-    this.#settled = false;
-    settleStrays(this.#ctx);
-    this.#settled = true;
-  }
-
-  /** The alarm's part in it, which must not keep the other jobs from running. */
-  #look(): void {
-    this.#settled = false;
-    try {
-      this.#settle();
-    } catch (error) {
-      console.error("turns could not be looked after:", error);
-    }
-  }
-
-  /**
-   * Storage failures become a value. What a call that broke off has left in memory may not be what it has left in
-   * storage: it is read anew, and the next call, or the alarm, looks after turns.
-   */
+  /** Storage failures become a value. */
   async #guarded<T>(work: () => Promise<Result<T>>): Promise<Result<T>> {
     try {
       return await work();
     } catch (error) {
-      this.#settled = false;
-      Object.assign(this.#ctx.memory, { prompt: null, history: null, driftChecked: false });
-      this.#arm();
+      forgetStored(this.#ctx.memory);
+      this.#ctx.arm();
       if (!(error instanceof StorageError)) throw error;
       console.error("storage failed:", error.message);
       return storageUnavailable();
@@ -337,15 +266,15 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
   async #changing(change: () => Promise<Result<void>>): Promise<Result<SessionResource>> {
     const done = await this.#ctx.lane.atBoundary(change);
     if (!done.ok) return done;
-    this.#arm();
-    this.#drainSoon();
+    this.#ctx.arm();
+    drainSoon(this.#ctx);
     checkDrift(this.#ctx);
-    return ok(this.#resource());
+    return ok(viewSession(this.#ctx));
   }
 
   /** A change that cuts the history off: not while a turn runs or waits. */
   async #cutting(change: () => Promise<Result<void>>): Promise<Result<SessionResource>> {
-    return this.#ctx.lane.idle && this.#activeTurn() === null ? this.#changing(change) : busy();
+    return this.#ctx.lane.idle && this.#ctx.store.activeTurn() === null ? this.#changing(change) : busy();
   }
 
   async #withTurn<T>(id: string, work: (turn: TurnRow) => Promise<Result<T>>): Promise<Result<T>> {
@@ -353,96 +282,10 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     const turn = n === null ? null : this.#ctx.store.turn(n);
     return turn === null ? fail("not_found", "No such turn in this session.") : work(turn);
   }
+}
 
-  async #answer(turn: TurnRow, answer: Answer, replayed: boolean): Promise<TurnAnswer> {
-    const live = follow(this.#ctx, turn);
-    if (answer.kind === "stream") {
-      return { turn: viewTurn(this.#ctx, turn), replayed, stream: eventStream(live, answer.from) };
-    }
-    await live.settle(answer.ms);
-    const { state } = live.view; // also the one of an answer that could not be kept
-    return { turn: viewTurn(this.#ctx, this.#ctx.store.turn(turn.n)!, state), replayed, stream: null };
-  }
-
-  /**
-   * The answer to whoever had a turn accepted. When storage fails while it is waited for, that is no 503, which says that
-   * nothing was accepted: it is the turn as it was, still to be looked at, or known to be `unknown`.
-   */
-  async #answerAccepted(turn: TurnRow, answer: Answer): Promise<TurnAnswer> {
-    const accepted = viewTurn(this.#ctx, turn);
-    const { view } = follow(this.#ctx, turn);
-    try {
-      return await this.#answer(turn, answer, false);
-    } catch (error) {
-      if (!(error instanceof StorageError) || this.#erased()) throw error;
-      console.error("storage failed after a turn was accepted:", error.message);
-      const state = view.state === "unknown" ? view.state : accepted.state;
-      return { turn: { ...accepted, state }, replayed: false, stream: null };
-    }
-  }
-
-  /** Whether the session is gone for good, which storage that cannot be read does not say. */
-  #erased(): boolean {
-    try {
-      return this.#ctx.store.session() === null;
-    } catch {
-      return false;
-    }
-  }
-
-  #resource(): SessionResource {
-    const row = sessionRow(this.#ctx);
-    return sessionResource(row, {
-      activeTurn: this.#activeTurn(),
-      pendingSnapshots: this.#ctx.store.outbox(1).length > 0,
-    });
-  }
-
-  /** The turn that runs or is next to run. */
-  #activeTurn(): number | null {
-    return this.#ctx.store.liveTurns(sessionRow(this.#ctx).endedThrough, 1)[0]?.n ?? null;
-  }
-
-  /** Whether a turn runs or waits, as far as this instance knows. No row is kept of it: the tables of turns say it. */
-  #busy(): boolean {
-    const { store, memory, live } = this.#ctx;
-    const { endedThrough } = sessionRow(this.#ctx);
-    return !this.#settled || memory.stalled || live.size > 0 || store.queued(endedThrough).length > 0;
-  }
-
-  #drainSoon(): void {
-    if (this.#ctx.store.outbox(1).length === 0) return;
-    this.ctx.waitUntil(
-      drainOutbox(this.#ctx)
-        .catch((error) => console.error("outbox:", error))
-        .then(() => this.#arm()),
-    );
-  }
-
-  /** When the alarm is needed: for the earliest due job, for the next look after turns, or not at all (`null`). */
-  #nextAlarm(): number | null {
-    try {
-      if (this.#ctx.store.session() === null) return null;
-      this.#watchAt = this.#busy() ? (this.#watchAt ?? this.#ctx.now() + TURN_WATCH_MS) : null;
-      const times = this.#ctx.store.due().map((due) => due.at);
-      if (this.#watchAt !== null) times.push(this.#watchAt);
-      return times.length === 0 ? null : Math.min(...times);
-    } catch (error) {
-      // What is committed is not undone by a read that fails after it: the alarm looks.
-      if (!(error instanceof StorageError)) throw error;
-      console.error("alarm:", error.message);
-      return this.#ctx.now() + TURN_WATCH_MS;
-    }
-  }
-
-  #arm(): void {
-    const at = this.#nextAlarm();
-    if (at === this.#armed) return; // setting one is a written row too
-    this.#armed = at;
-    const set = at === null ? this.ctx.storage.deleteAlarm() : this.ctx.storage.setAlarm(at);
-    set.catch((error) => {
-      this.#armed = undefined;
-      console.error("alarm:", error);
-    });
-  }
+/** What a caller is told when the tables cannot be read or written. */
+function storageUnavailable() {
+  const detail = "The session's storage is not available; try again, with the same Idempotency-Key.";
+  return fail("storage_unavailable", detail, { retryAfter: STORAGE_RETRY_AFTER_SECONDS });
 }

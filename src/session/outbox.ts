@@ -23,6 +23,13 @@ export async function drainOutbox(ctx: SessionContext): Promise<void> {
   ctx.store.transaction(() => ctx.store.dropDue("outbox"));
 }
 
+/** The same at once, in the background: a caller does not wait for R2. */
+export function drainSoon(ctx: SessionContext): void {
+  if (ctx.store.outbox(1).length === 0) return;
+  const drained = drainOutbox(ctx).catch((error) => console.error("outbox:", error));
+  ctx.background(drained.then(() => ctx.arm()));
+}
+
 async function upload(ctx: SessionContext, { kind, sha256 }: OutboxRow): Promise<void> {
   const text = ctx.store.text(`${kind}:${sha256}`);
   if (text !== null && sha256Hex(text) === sha256) {

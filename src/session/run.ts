@@ -1,16 +1,16 @@
 /**
- * Turns in motion: admission, the queue, and what an earlier instance left behind. A turn belongs to the object and to no
- * request: a client that leaves neither drives nor stops it.
+ * Turns in motion: admission and the queue. A turn belongs to the object and to no request: a client that leaves neither
+ * drives nor stops it.
  */
 import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
-import { MAX_QUEUED_TURNS, MAX_UNASKED_ATTEMPTS, STORAGE_RETRY_AFTER_SECONDS } from "../limits.ts";
+import { MAX_QUEUED_TURNS } from "../limits.ts";
 import type { TemporaryText } from "../log/entries.ts";
 import { conflicts, type IdentityInput } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
 import { StorageError } from "../storage/database.ts";
-import { IN_FLIGHT, next, TURN_TABLE } from "../turn/table.ts";
-import { findAgent, isOwnAgent } from "./agent.ts";
+import { next, TURN_TABLE } from "../turn/table.ts";
+import { isOwnAgent } from "./agent.ts";
 import { launch } from "./attempt.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, refreshContract } from "./contract.ts";
@@ -20,9 +20,8 @@ import { listSoon } from "./listing.ts";
 import { LiveTurn } from "./live.ts";
 import { messageText } from "./resources.ts";
 import { loadPrompt, restorePrompt } from "./restore.ts";
-import { retryTurn } from "./retry.ts";
 import { messageId, type TurnRow } from "./rows.ts";
-import { cancelTurn, failUnsent, loseTurn } from "./settle.ts";
+import { cancelTurn, failUnsent } from "./settle.ts";
 
 /** A turn request, already validated. */
 export interface TurnRequest {
@@ -75,7 +74,7 @@ function alreadyAnswered(ctx: SessionContext, request: TurnRequest): Result<Admi
 
 function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
   const { store } = ctx;
-  const queued = store.queued(sessionRow(ctx).endedThrough).length;
+  const queued = store.queued().length;
   const idle = ctx.lane.idle && queued === 0;
   if (!idle && request.onBusy === "reject") return fail("busy", "A turn is running.");
   if (queued >= MAX_QUEUED_TURNS) return fail("queue_full", `${queued} turns are waiting already.`);
@@ -158,9 +157,8 @@ async function followSources(ctx: SessionContext): Promise<void> {
 /** Starts the oldest waiting turn, for the lane: its end, or `null` when none waits. Does not throw. */
 export function startNext(ctx: SessionContext): Promise<void> | null {
   try {
-    const row = ctx.store.session();
-    if (row === null || ctx.memory.stalled) return null;
-    const [n] = ctx.store.queued(row.endedThrough);
+    if (ctx.store.session() === null || ctx.memory.stalled) return null;
+    const [n] = ctx.store.queued();
     const turn = n === undefined ? null : ctx.store.turn(n);
     if (turn === null) return null;
     const live = follow(ctx, turn);
@@ -225,38 +223,4 @@ export function follow(ctx: SessionContext, turn: TurnRow): LiveTurn {
   });
   if (state === "queued") ctx.live.set(n, live);
   return live;
-}
-
-/**
- * Called when the object has woken and whenever the alarm looks: dispatched turns without a live attempt become
- * `unknown`, waiting ones go on. Cheap when there is nothing to do.
- */
-export function settleStrays(ctx: SessionContext): void {
-  const row = ctx.store.session();
-  if (row === null) return;
-  for (const { n, state } of ctx.store.liveTurns(row.endedThrough)) {
-    if (!IN_FLIGHT.includes(state) || ctx.live.get(n)?.running) continue;
-    loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
-    retryUnasked(ctx, n);
-  }
-  ctx.memory.stalled = false;
-  ctx.lane.advance();
-}
-
-/** The agent's policy for a turn whose outcome is not known: nothing, or another attempt, a bounded number of times. */
-function retryUnasked(ctx: SessionContext, n: number): void {
-  const turn = ctx.store.turn(n)!;
-  const policy = findAgent(ctx)?.config.onInterrupted;
-  if (policy === "retry" && turn.attempt < MAX_UNASKED_ATTEMPTS) retryTurn(ctx, turn);
-}
-
-/** What a caller is told when the tables cannot be read or written. */
-export function storageUnavailable() {
-  return fail(
-    "storage_unavailable",
-    "The session's storage is not available; try again, with the same Idempotency-Key.",
-    {
-      retryAfter: STORAGE_RETRY_AFTER_SECONDS,
-    },
-  );
 }

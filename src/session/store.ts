@@ -286,22 +286,32 @@ export class Store {
     if (inputApart(row)) this.#db.dropBlob(`input:${row.n}`);
   }
 
-  /** Turns after `after` that are waiting or claim an attempt, oldest first, at most `limit`. */
-  liveTurns(after: number, limit = -1): Pick<TurnRow, "n" | "state">[] {
+  /** Turns that are waiting or claim an attempt, oldest first, at most `limit`. */
+  liveTurns(limit = -1): Pick<TurnRow, "n" | "state">[] {
     const states: readonly StoredState[] = ["queued", ...IN_FLIGHT];
     const marks = states.map(() => "?").join(", ");
     const sql = `SELECT n, state FROM turns WHERE n > ? AND state IN (${marks}) ORDER BY n LIMIT ?`;
-    return this.#db.all(sql, after, ...states, limit).map((row) => {
+    return this.#db.all(sql, this.#endedThrough(), ...states, limit).map((row) => {
       return { n: Number(row.n), state: String(row.state) as StoredState };
     });
   }
 
-  /** Numbers of the waiting turns after `after`, oldest first. */
-  queued(after: number): readonly number[] {
+  /** The turn that runs or is next to run. */
+  activeTurn(): number | null {
+    return this.liveTurns(1)[0]?.n ?? null;
+  }
+
+  /** Numbers of the waiting turns, oldest first. */
+  queued(): readonly number[] {
     this.#queued ??= this.#db
-      .all("SELECT n FROM turns WHERE n > ? AND state = 'queued' ORDER BY n", after)
+      .all("SELECT n FROM turns WHERE n > ? AND state = 'queued' ORDER BY n", this.#endedThrough())
       .map((row) => Number(row.n));
     return this.#queued;
+  }
+
+  /** Turns up to this one are settled and need not be looked at. */
+  #endedThrough(): number {
+    return this.session()?.endedThrough ?? 0;
   }
 
   // ---- idempotency keys ----
@@ -420,6 +430,11 @@ export class Store {
   }
 
   // ---- plumbing ----
+
+  /** Erases all tables, and everything else the object's storage holds: the alarm too. Call `forget` in the same tick. */
+  erase(): Promise<void> {
+    return this.#db.erase();
+  }
 
   /** What is remembered of the tables is wrong after a rollback, and after all of them were erased. */
   forget(): void {

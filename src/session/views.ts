@@ -1,4 +1,4 @@
-/** What can be read of a session besides its resource and its turns. Nothing here changes what later requests carry. */
+/** What can be read of a session. Nothing here changes what later requests carry. */
 import { fail, ok, type Result } from "../errors.ts";
 import { MESSAGE_PAGE_BYTES } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
@@ -18,6 +18,8 @@ import {
   messageResource,
   type Page,
   type PromptResource,
+  type SessionResource,
+  sessionResource,
   type TurnResource,
   turnResource,
 } from "./resources.ts";
@@ -33,6 +35,13 @@ export function viewMessages(ctx: SessionContext, after: number, limit: number):
     return messageResource(row, state) ?? [];
   });
   return { items, next: more ? String(rows.at(-1)!.seq) : null };
+}
+
+/** The session as the API shows it. */
+export function viewSession(ctx: SessionContext): SessionResource {
+  const { store } = ctx;
+  const facts = { activeTurn: store.activeTurn(), pendingSnapshots: store.outbox(1).length > 0 };
+  return sessionResource(sessionRow(ctx), facts);
 }
 
 /** A turn as the API shows it, in its live state where an attempt is under way. */

@@ -29,6 +29,11 @@ export class Database {
     }
   }
 
+  /** Erases everything the object's storage holds: tables, and the alarm. */
+  erase(): Promise<void> {
+    return this.#storage.deleteAll();
+  }
+
   all(sql: string, ...values: SqlStorageValue[]): SqlRow[] {
     try {
       return this.#storage.sql.exec(sql, ...values).toArray();
