@@ -21,6 +21,7 @@ const standup = { ...bundle.agents.standup! };
 
 afterEach(() => {
   vi.restoreAllMocks();
+  globalThis.selfsameCrashPoint = undefined;
   bundle.agents.standup = standup;
   env.TOOL_HOSTS = undefined as never;
 });
@@ -99,6 +100,19 @@ describe("a session of a published agent", () => {
     expect(cold[1]!.read - cold[0]!.read).toBeLessThanOrEqual(2); // its copy, and where the reading of it ends
     expect(cold[1]!.written).toBe(cold[0]!.written);
     expect(calls).not.toHaveBeenCalled();
+  });
+
+  it("uses the version it has adopted, also where the call that did so broke off", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    await publish("helper", "First rules.", { history: { tokens: 1000 } });
+    const { id } = await createSession({ agent: "helper" });
+    await say(id, "one");
+    await publish("helper", "Second rules.", { history: { tokens: 2000 } });
+    globalThis.selfsameCrashPoint = (point) => {
+      if (point === "epoch.committed") throw new Error("a bug");
+    };
+    expect((await refresh(id)).status).toBe(500);
+    expect((await call<{ budget: number }>("GET", `/v1/sessions/${id}/context`)).json.budget).toBe(2000);
   });
 
   it("goes on like one of a deleted agent when its copy is damaged", async () => {
