@@ -1,8 +1,7 @@
 /** Failure class: a caller takes more than its share, or one caller's calls are counted against another. */
 import { describe, expect, it } from "vitest";
+import { countedKey } from "../../src/http/rate.ts";
 import { KEY_CALLS_PER_PERIOD, RATE_PERIOD_SECONDS, TOKEN_CALLS_PER_PERIOD } from "../../src/limits.ts";
-import { sha256Hex } from "../../src/prompt/hash.ts";
-import { utf8 } from "../../src/prompt/text.ts";
 import wrangler from "../../wrangler.toml?raw";
 import { type Answer, bearer, bindings, fetchWith, mint, page, SHOP, signingKey } from "./app.ts";
 
@@ -38,7 +37,7 @@ async function inOnePeriod(test: () => Promise<void>): Promise<void> {
 
 /** Counts calls of a token where the service counts them: hundreds of real ones take longer than a test should. */
 async function spend(n: number, limiter: RateLimit, token: string): Promise<void> {
-  const key = sha256Hex(utf8(token));
+  const key = countedKey(token);
   const counted = await Promise.all(Array.from({ length: n }, () => limiter.limit({ key })));
   expect(counted.every(({ success }) => success)).toBe(true);
 }
@@ -96,6 +95,20 @@ describe("a session's token", () => {
       expect((await look(other)).status).toBe(200);
       expect((await fetchWith(service, `/v1/sessions/${one.id}`, { headers: bearer(key) })).status).toBe(200);
     }));
+
+  it("has no calls more when its signature is spelled otherwise", async () => {
+    const { id, token } = await sessionAndToken(await freshKey());
+    const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const last = digits.indexOf(token.at(-1)!); // a multiple of four: two of its bits are in no byte
+    const spellings = [token, `${token}=`, ...[1, 2, 3].map((bits) => token.slice(0, -1) + digits[last + bits])];
+    const counted = new Set<string>();
+    const limit = async ({ key }: { key: string }) => ({ success: counted.add(key).size > 0 });
+    const bound = bindings({ ...service, TOKEN_RATE: { limit } });
+    for (const one of spellings) {
+      expect((await fetchWith(bound, `/v1/sessions/${id}`, { headers: page(one) })).status, one).toBe(200);
+    }
+    expect(counted.size).toBe(1);
+  });
 
   it("is counted in development too", () =>
     inOnePeriod(async () => {
