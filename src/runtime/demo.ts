@@ -116,10 +116,13 @@ function systemTexts(messages: ChatRequest["messages"]): [opening: string | null
   return [opening, messages.filter(({ role }) => role === "system").length - (opening === null ? 0 : 1)];
 }
 
-/** The last paragraph on one line, cut between code points. What comes before it may be reference or event text. */
+/**
+ * The last paragraph on one line, cut between code points. What comes before it may be reference or event text, also
+ * where the paragraph is blank: nothing is trimmed before it is found.
+ */
 function quote(said: string): string {
-  const whole = said.replaceAll("\r\n", "\n").trim();
-  const paragraph = whole.slice(whole.lastIndexOf("\n\n") + 1).trimStart();
+  const whole = said.replaceAll("\r\n", "\n");
+  const paragraph = whole.slice(whole.lastIndexOf("\n\n") + 1).trim();
   // Two units a code point at most, so the cut inside a pair is past the end that is kept.
   const characters = Array.from(paragraph.slice(0, 2 * MAX_QUOTE_CHARS + 2));
   const kept = characters.slice(0, MAX_QUOTE_CHARS).join("").replace(/\n+/g, " ");

@@ -68,6 +68,9 @@ describe("the quotation", () => {
     ["a\n\n\nb", "b"],
     ['$& "q" {{x}}', '$& "q" {{x}}'],
     [" \n ", ""],
+    ["Reference text.\n\n ", ""],
+    ["Reference text.\n\n\n", ""],
+    ["Reference text.\r\n\r\n\t\r\n\r\n", ""],
   ])("of %j is %j", async (text, expected) => expect(await quoted(text)).toBe(expected));
 
   test("is at most 200 characters, and never half of one", async () => {
