@@ -22,14 +22,17 @@ export interface HookQuestion {
 
 /**
  * Why a hook's URL is not called, or `null`. The operator's own agents may call any HTTPS host, and this machine in
- * development; published ones only hosts of the operator's list, which may have changed since they were published.
+ * development; published ones only hosts of the operator's list, which may have changed since they were published. Does
+ * not name the host: whoever creates a session need not be allowed to read it.
  */
 export function hookFault(
   url: string,
   source: AgentSource,
   { DEV_PRINCIPAL, TOOL_HOSTS }: Pick<SessionEnv, "DEV_PRINCIPAL" | "TOOL_HOSTS">,
 ): string | null {
-  if (source === "published") return toolHostFault(url, TOOL_HOSTS);
+  if (source === "published") {
+    return toolHostFault(url, TOOL_HOSTS) === null ? null : "is not one that TOOL_HOSTS lets published agents call";
+  }
   const { protocol, hostname } = new URL(url);
   return protocol === "https:" || (DEV_PRINCIPAL === "1" && isLoopback(hostname)) ? null : "is not https";
 }

@@ -360,7 +360,9 @@ describe("a published agent's hook", () => {
     expect((await refresh(id)).json.code).toBe("hook_failed");
     expect(seen).toEqual([`${url} manual`, `${url} manual`]);
     env.TOOL_HOSTS = "";
-    expect((await refresh(id)).json.code).toBe("hook_failed");
+    const refused = await refresh(id);
+    expect(refused.json.code).toBe("hook_failed");
+    expect(refused.text, "it needs no prompts:read").not.toContain("rules.example");
     expect(seen).toHaveLength(2);
   });
 });
