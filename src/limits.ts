@@ -16,8 +16,9 @@ export const MAX_BODY_BYTES = 8 * 1024 * 1024;
 export const MAX_JSON_DEPTH = 64;
 
 /**
- * Values (array elements and object fields) in a JSON body: 400. A schema keeps a note for every wrong one, some hundred
- * bytes each: a body of `[0,0,0,…]` within the size limit would take gigabytes.
+ * Values (array elements and object fields) in a JSON body: 400, before it is parsed. Parsed, `[[],[],…]` or `[[[…]]]`
+ * takes up to thirty times its text, and a schema keeps a note for every wrong value, some hundred bytes each: a body
+ * within the size limit would take more than the 128 MB of a worker.
  */
 export const MAX_JSON_VALUES = 20_000;
 

@@ -13,6 +13,9 @@ import { Problem } from "./problem.ts";
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
+/** Not every path that ends so: an agent may be called "history". */
+const HISTORY_PATH = /^\/v1\/sessions\/[^/]+\/history$/;
+
 interface BodyLimits {
   bytes: number;
   values: number;
@@ -30,14 +33,14 @@ export const jsonBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!JSON_TYPE.test(c.req.header("content-type") ?? "")) {
     throw new Problem({ code: "unsupported_media_type", detail: "Send content-type: application/json." });
   }
-  const limits = c.req.method === "PUT" && c.req.path.endsWith("/history") ? HISTORY_LIMITS : LIMITS;
+  const limits = c.req.method === "PUT" && HISTORY_PATH.test(c.req.path) ? HISTORY_LIMITS : LIMITS;
   const bytes = await readBody(c.req.raw, limits);
   const text = decodeUtf8(bytes);
   if (text === null) throw invalid("the body is not UTF-8");
   const json = text.trim() === "" ? "{}" : text;
-  const value = parseJson(json);
-  const shape = shapeFault(value, limits);
+  const shape = shapeFault(json, limits);
   if (shape !== null) throw invalid(shape);
+  const value = parseJson(json);
   const surrogate = findLoneSurrogate(value);
   if (surrogate !== null) throw invalid("has a lone surrogate, which is not text", surrogate);
   c.set("rawBody", bytes);
@@ -68,24 +71,40 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * What is wrong with the shape of a body, before any schema looks at each of its values (and keeps a note for every wrong
- * one). Goes level by level: no recursion.
+ * What is wrong with the shape of a JSON text. It is looked at before the text is parsed, and counts as its values would
+ * be: what a megabyte of brackets or of `{}` becomes takes some thirty times the room, and so would a schema's notes.
+ * Looks at structure alone: a text that is no JSON is for the parser to refuse.
  */
-function shapeFault(value: unknown, limits: BodyLimits): string | null {
-  let level = [value];
+function shapeFault(text: string, limits: BodyLimits): string | null {
+  let depth = 0;
   let values = 0;
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_JSON_DEPTH) return `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
-    const inner: unknown[] = [];
-    for (const item of level) {
-      if (typeof item !== "object" || item === null) continue;
-      values += Array.isArray(item) ? item.length : Object.keys(item).length;
-      if (values > limits.values) return `the body holds more than ${limits.values} values`;
-      for (const child of Object.values(item)) inner.push(child); // no spread: a call takes only so many
+  let opened = false; // the last that was seen opened an array or object, which may be empty
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]!;
+    if (char === " " || char === "\n" || char === "\r" || char === "\t") continue;
+    const closes = char === "]" || char === "}";
+    if (opened && !closes) {
+      values += 1;
+      if (depth > MAX_JSON_DEPTH) return `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
     }
-    level = inner;
+    opened = char === "[" || char === "{";
+    if (opened) depth += 1;
+    else if (closes) depth -= 1;
+    else if (char === ",") values += 1;
+    else if (char === '"') at = stringEnd(text, at);
+    if (values > limits.values) return `the body holds more than ${limits.values} values`;
   }
   return null;
+}
+
+/** Where the JSON string ends that begins at a quote: at the first quote with an even number of backslashes before it. */
+function stringEnd(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let escapes = end;
+    while (text[escapes - 1] === "\\") escapes -= 1;
+    if ((end - escapes) % 2 === 0) return end;
+  }
+  return text.length;
 }
 
 function tooLarge({ bytes }: BodyLimits): Problem {

@@ -1,5 +1,5 @@
 import { SELF } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   MAX_BODY_BYTES,
   MAX_INPUT_BYTES,
@@ -19,6 +19,10 @@ interface Fault {
 
 const create = (body: unknown, headers = {}) => call<Fault>("POST", "/v1/sessions", body, headers);
 const JSON_BODY = '{"agent":"concierge","id":"s"}';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 async function nothingStored(id = "s"): Promise<void> {
   expect((await call("GET", `/v1/sessions/${id}`)).status).toBe(404);
@@ -415,5 +419,38 @@ describe("sizes", () => {
       expect(Date.now() - started).toBeLessThan(3_000);
     }
     expect((await getSession(id)).messageCount).toBe(0);
+  });
+
+  it("a body that would be far larger parsed than it is sent is not parsed", async () => {
+    const parse = vi.spyOn(JSON, "parse");
+    const half = MAX_BODY_BYTES / 2 - 100;
+    for (const input of ["[".repeat(half) + "]".repeat(half), `[${"{},".repeat(half / 2)}{}]`]) {
+      const reply = await raw("POST", "/v1/sessions/nobody/turns", `{"input":${input}}`);
+      expect(reply.status).toBe(400);
+      await reply.body?.cancel();
+    }
+    expect(Math.max(0, ...parse.mock.calls.map(([text]) => text.length))).toBeLessThan(10_000);
+  });
+
+  it("structure inside a string, and white space around it, counts for nothing", async () => {
+    const input = '[{",\\"]}\\\\'.repeat(MAX_JSON_VALUES);
+    const session = await createSession({ metadata: { a: [], b: [{}, [[]]], input: '\\"[' } });
+    expect(session.metadata).toEqual({ a: [], b: [{}, [[]]], input: '\\"[' });
+    const body = ` {\r\n\t"input" : ${JSON.stringify(input)} } `;
+    const reply = await call("POST", `/v1/sessions/${session.id}/turns`, body);
+    expect([reply.status, (await messages(session.id))[0]?.text]).toEqual([200, input]);
+  });
+
+  it("as many values as are allowed are read, and not one more", async () => {
+    const body = (values: number) => `{"agent":"concierge","id":"s","x":[${"0, ".repeat(values - 4)}0]}`;
+    const read = await create(body(MAX_JSON_VALUES));
+    expect(read.json.errors?.[0]?.path).toBe("x");
+    expect((await create(body(MAX_JSON_VALUES + 1))).json.detail).toContain(`more than ${MAX_JSON_VALUES} values`);
+  });
+
+  it("an agent called history has no more room than others", async () => {
+    const body = `{"files":{"IDENTITY.md":"x"},"skills":[${"0,".repeat(MAX_JSON_VALUES)}0]}`;
+    const reply = await call<Fault>("PUT", "/v1/agents/history", body);
+    expect([reply.status, reply.json.detail]).toEqual([400, `$: the body holds more than ${MAX_JSON_VALUES} values`]);
   });
 });
