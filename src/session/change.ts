@@ -3,7 +3,7 @@ import { fail, ok, type Result } from "../errors.ts";
 import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { familyOf, preparePrompt } from "../prompt/prepare.ts";
 import { findProvider } from "../runtime/providers.ts";
-import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { isoTime, isSameSession, type SessionContext, sessionRow } from "./context.ts";
 import { keepPrepared } from "./contract.ts";
 import { listSoon } from "./listing.ts";
 import { restoreText } from "./restore.ts";
@@ -20,15 +20,15 @@ export async function changeSession(ctx: SessionContext, { model, metadata }: Se
   if (model === undefined) return write(ctx, change, null);
   const provider = findProvider(model, ctx.env);
   if (!provider.ok) return provider;
-  const { epoch, level, fingerprint, createdAt } = sessionRow(ctx);
+  const row = sessionRow(ctx);
+  const { epoch, level, fingerprint } = row;
   const family = familyOf(model, Object.keys(ctx.bundle.models));
   const prepared = ctx.store.prepared(epoch, family, level);
   if (prepared !== null) return write(ctx, { ...change, model, family, promptSha256: prepared }, null);
 
   const text = await restoreText(ctx, "contract", fingerprintHex(fingerprint));
   if (!text.ok) return text;
-  // While R2 was read, the session may have been erased, and another one made under its id.
-  if (ctx.store.session()?.createdAt !== createdAt) return fail("not_found", "No such session.");
+  if (!isSameSession(ctx, row)) return fail("not_found", "No such session.");
   const contract = parseContractText(text.value);
   if (contract === null) return fail("prompt_unavailable", "The stored contract cannot be read.");
   const fresh = preparePrompt(contract, ctx.bundle.models[family] ?? "");

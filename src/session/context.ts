@@ -56,6 +56,12 @@ export function sessionRow(ctx: SessionContext): SessionRow {
   return row;
 }
 
+/** Whether this is still the same session: while something was awaited it may be erased, and another made under its id. */
+export function isSameSession(ctx: SessionContext, { birth, createdAt }: SessionRow): boolean {
+  const current = ctx.store.session();
+  return current?.birth === birth && current.createdAt === createdAt; // sessions of an older release have no birth
+}
+
 /** Whether the session is gone for good, which storage that cannot be read does not say. */
 export function isErased(ctx: SessionContext): boolean {
   try {

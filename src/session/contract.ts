@@ -18,7 +18,7 @@ import type { Identity } from "../prompt/identity.ts";
 import { type PreparedPrompt, preparePrompt } from "../prompt/prepare.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { type FoundAgent, keepAgent, newestAgent } from "./agent.ts";
-import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { isoTime, isSameSession, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
 import { askHook, hookFault } from "./hook.ts";
 import { listSoon } from "./listing.ts";
@@ -183,8 +183,7 @@ export async function recompile(
       errors: [{ path: "agent", message: "no longer exists" }],
     });
   }
-  // While the directory was asked, the session may have been erased.
-  if (ctx.store.session()?.createdAt !== row.createdAt) return fail("not_found", "No such session.");
+  if (!isSameSession(ctx, row)) return fail("not_found", "No such session.");
   const stored = storedInputs(ctx);
   const overrides = applyOverrides(stored.overrides, change.instructions);
   const project = change.project === undefined ? stored.project : change.project;
@@ -198,9 +197,7 @@ export async function recompile(
     project,
     hookRules: stored.hookRules,
   });
-  // And while the hook was, another one may have been made under its id.
-  if (ctx.store.session()?.createdAt !== row.createdAt) return fail("not_found", "No such session.");
-  return fresh;
+  return isSameSession(ctx, row) ? fresh : fail("not_found", "No such session.");
 }
 
 /** Exchanges the contract. What is compiled is today's agent's; a restored one leaves the agent's version as it was. */

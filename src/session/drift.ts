@@ -3,7 +3,7 @@ import { DIRECTORY_GLANCE_MS } from "../limits.ts";
 import type { AgentDefinition } from "../prompt/agent.ts";
 import { type ContractInputs, compileContract } from "../prompt/contract.ts";
 import { type FoundAgent, findAgent, isOwnAgent, newestAgent } from "./agent.ts";
-import { isoTime, type SessionContext, sessionRow } from "./context.ts";
+import { isoTime, isSameSession, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
 import type { SessionRow } from "./rows.ts";
 
@@ -23,9 +23,9 @@ export function checkDrift(ctx: SessionContext): void {
  * none any more, and `undefined` when the directory does not answer in time: then only what is at hand is compared.
  */
 export async function checkNewestDrift(ctx: SessionContext): Promise<FoundAgent | null | undefined> {
-  const { tenant, agent, createdAt } = sessionRow(ctx);
-  const answer = await newestAgent(ctx, tenant, agent, DIRECTORY_GLANCE_MS);
-  if (ctx.store.session()?.createdAt !== createdAt) return undefined;
+  const asked = sessionRow(ctx);
+  const answer = await newestAgent(ctx, asked.tenant, asked.agent, DIRECTORY_GLANCE_MS);
+  if (!isSameSession(ctx, asked)) return undefined;
   const newest = answer.ok ? answer.value : undefined;
   const row = sessionRow(ctx);
   const own = newest === undefined || (newest !== null && isOwnAgent(row, newest));

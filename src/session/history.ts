@@ -4,7 +4,7 @@ import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ROWS } from "../limits.ts";
 import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { SAVED_VERSION, type SavedPrompt, withSaved } from "../prompt/saved.ts";
 import { visibleRanges } from "../turn/history.ts";
-import { type SessionContext, sessionRow } from "./context.ts";
+import { isSameSession, type SessionContext, sessionRow } from "./context.ts";
 import { restoreText } from "./restore.ts";
 import type { MessageRow, SessionRow } from "./rows.ts";
 import { textStream } from "./text-stream.ts";
@@ -66,7 +66,7 @@ async function* pages(ctx: SessionContext, excerpt: Excerpt, prompt: SavedPrompt
 function* messagePages(ctx: SessionContext, { row, end, unsettled }: Excerpt): Generator<MessageRow[], undefined> {
   for (const [from, to] of visibleRanges(row.historyFrom, row.gaps, end - 1)) {
     for (let after = from - 1, more = true; more; ) {
-      if (ctx.store.session()?.createdAt !== row.createdAt) throw new Error("the session was erased meanwhile");
+      if (!isSameSession(ctx, row)) throw new Error("the session was erased meanwhile");
       const page = ctx.store.messages(after, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES, to + 1);
       // An answer without a word is in no request.
       const settled = ({ turn }: MessageRow) => turn === null || !unsettled.has(turn);

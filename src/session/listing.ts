@@ -6,7 +6,7 @@ import { crashPoint } from "../crash-points.ts";
 import type { EntryVersion, SessionEntry } from "../directory/entry.ts";
 import { ok, type Result } from "../errors.ts";
 import { DIRECTORY_WAIT_MS, INDEX_DELAY_MS, INDEX_RETRY_MS } from "../limits.ts";
-import { type SessionContext, sessionRow } from "./context.ts";
+import { isSameSession, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
 import { sessionState } from "./resources.ts";
 
@@ -22,14 +22,13 @@ export function listNow(ctx: SessionContext): void {
 
 /** The alarm's `index` job: sends the entry as it is. Throws when the directory does not take it. */
 export async function sendEntry(ctx: SessionContext): Promise<void> {
-  const { tenant, birth, erasures } = sessionRow(ctx);
+  const row = sessionRow(ctx);
   if (ctx.erasing !== null) return sendAgain(ctx, INDEX_RETRY_MS);
   const { entry, version } = currentEntry(ctx);
-  const sent = await ctx.directory.ask(tenant, DIRECTORY_WAIT_MS, (directory) => directory.record(entry, version));
+  const sent = await ctx.directory.ask(row.tenant, DIRECTORY_WAIT_MS, (directory) => directory.record(entry, version));
   crashPoint("index.sent");
-  const now = ctx.store.session();
   // Erased meanwhile, or on the way to it: the row in `due`, if there is one, is another's.
-  if (now === null || now.birth !== birth || now.erasures !== erasures) return;
+  if (!isSameSession(ctx, row) || sessionRow(ctx).erasures !== row.erasures) return;
   if (!sent.ok) throw new Error(sent.error.detail);
   const latest = currentEntry(ctx).entry;
   if (JSON.stringify(latest) === JSON.stringify(entry)) ctx.store.transaction(() => ctx.store.dropDue("index"));

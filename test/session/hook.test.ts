@@ -10,6 +10,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
+  vi.useRealTimers();
   bundle.agents.concierge = { ...concierge };
 });
 
@@ -141,6 +142,8 @@ describe("a prompt hook", () => {
   });
 
   it("that is still asked when its session is deleted and made anew changes nothing in the new one", async () => {
+    const now = Date.now(); // in the same millisecond
+    vi.useFakeTimers({ toFake: ["Date"], now });
     useHook("rules");
     await createSession({ id: "again" });
     useHook("silent", { timeoutMs: 300 });
@@ -148,6 +151,7 @@ describe("a prompt hook", () => {
     await vi.waitFor(async () => expect(await asked()).toHaveLength(2));
     expect((await call("DELETE", "/v1/sessions/again")).status).toBe(204);
     useHook("rules");
+    vi.setSystemTime(now);
     const fresh = await createSession({ id: "again" });
     expect((await refresh).status).toBe(404);
     expect(await getSession("again")).toMatchObject({ epoch: 1, fingerprint: fresh.fingerprint });
