@@ -7,7 +7,7 @@ import { sha256Hex } from "../prompt/hash.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
 import { type HistoryItem, messageTokens } from "../turn/history.ts";
-import { type SessionContext, sessionRow } from "./context.ts";
+import { isSameSession, type SessionContext, sessionRow } from "./context.ts";
 import { notice } from "./contract.ts";
 import type { MessageRow } from "./rows.ts";
 
@@ -23,15 +23,17 @@ export function loadPrompt(ctx: SessionContext): string | null {
 export async function restoreText(ctx: SessionContext, kind: SnapshotKind, sha256: string): Promise<Result<string>> {
   const local = localText(ctx, kind, sha256);
   if (local !== null) return ok(local);
+  const row = sessionRow(ctx);
   let stored: string | null = null;
   try {
-    stored = await ctx.snapshots.get({ tenant: sessionRow(ctx).tenant, kind, sha256 });
+    stored = await ctx.snapshots.get({ tenant: row.tenant, kind, sha256 });
   } catch {
     return fail(
       "prompt_unavailable",
       `The session's ${kind} text is damaged here, and its copy in R2 cannot be read now.`,
     );
   }
+  if (!isSameSession(ctx, row)) return fail("not_found", "No such session.");
   if (stored === null) {
     return fail("prompt_unavailable", `The session's ${kind} text is absent or damaged, here and in R2.`);
   }

@@ -1,8 +1,25 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { follow } from "../http/sse.ts";
-import { alarm, call, createSession, messages, post, provider, say, sql, stub, wireModel } from "../support/session.ts";
+import {
+  alarm,
+  call,
+  createSession,
+  getSession,
+  logLines,
+  messages,
+  post,
+  provider,
+  say,
+  sql,
+  stub,
+  wireModel,
+} from "../support/session.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 describe("deleting a session", () => {
   it("leaves nothing of it in its object, and it is as unknown as one that never was", async () => {
@@ -64,5 +81,27 @@ describe("deleting a session", () => {
     });
     await say("again", "two");
     expect((await messages("again")).map(({ text }) => text)[0]).toBe("two");
+  });
+
+  it("while a text of it is fetched back from R2 heals nothing in the new one under its id", async () => {
+    await createSession({ id: "again" });
+    await expect.poll(async () => (await getSession("again")).snapshot).toBe("stored");
+    await sql("again", "DELETE FROM blobs WHERE key LIKE 'contract:%'");
+    const { get } = env.SNAPSHOTS;
+    let arrived = () => {};
+    const slow = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const fetched = vi.spyOn(env.SNAPSHOTS, "get").mockImplementation((async (key: string) => {
+      await slow;
+      return get.call(env.SNAPSHOTS, key);
+    }) as typeof get);
+    const late = call("GET", "/v1/sessions/again/contract");
+    await vi.waitFor(() => expect(fetched).toHaveBeenCalled());
+    await call("DELETE", "/v1/sessions/again");
+    await createSession({ id: "again", project: { name: "p", rules: "Other rules." } });
+    arrived();
+    expect((await late).status).toBe(404);
+    expect((await logLines("again")).filter(({ type }) => type === "notice")).toEqual([]);
   });
 });
