@@ -1,12 +1,11 @@
 /** Changes a session's owner may make at any time: they apply from the next turn on. */
-import { fail, ok, type Result } from "../errors.ts";
-import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
+import { ok, type Result } from "../errors.ts";
 import { familyOf, preparePrompt } from "../prompt/prepare.ts";
 import { findProvider } from "../runtime/providers.ts";
-import { isoTime, isSameSession, type SessionContext, sessionRow } from "./context.ts";
+import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { keepPrepared } from "./contract.ts";
 import { listSoon } from "./listing.ts";
-import { restoreText } from "./restore.ts";
+import { restoreContract } from "./restore.ts";
 import type { SessionRow } from "./rows.ts";
 
 export interface SessionChange {
@@ -20,18 +19,14 @@ export async function changeSession(ctx: SessionContext, { model, metadata }: Se
   if (model === undefined) return write(ctx, change, null);
   const provider = findProvider(model, ctx.env);
   if (!provider.ok) return provider;
-  const row = sessionRow(ctx);
-  const { epoch, level, fingerprint } = row;
+  const { epoch, level, fingerprint } = sessionRow(ctx);
   const family = familyOf(model, Object.keys(ctx.bundle.models));
   const prepared = ctx.store.prepared(epoch, family, level);
   if (prepared !== null) return write(ctx, { ...change, model, family, promptSha256: prepared }, null);
 
-  const text = await restoreText(ctx, "contract", fingerprintHex(fingerprint));
-  if (!text.ok) return text;
-  if (!isSameSession(ctx, row)) return fail("not_found", "No such session.");
-  const contract = parseContractText(text.value);
-  if (contract === null) return fail("prompt_unavailable", "The stored contract cannot be read.");
-  const fresh = preparePrompt(contract, ctx.bundle.models[family] ?? "");
+  const contract = await restoreContract(ctx, fingerprint);
+  if (!contract.ok) return contract;
+  const fresh = preparePrompt(contract.value, ctx.bundle.models[family] ?? "");
   return write(ctx, { ...change, model, family, promptSha256: fresh.sha256 }, fresh.text);
 }
 

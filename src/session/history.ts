@@ -1,11 +1,10 @@
 /** The current history with all it needs to become another session's: `GET …/history`, the inverse of the import. */
-import { fail, ok, type Result } from "../errors.ts";
+import { ok, type Result } from "../errors.ts";
 import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ROWS } from "../limits.ts";
-import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { SAVED_VERSION, type SavedPrompt, withSaved } from "../prompt/saved.ts";
 import { visibleRanges } from "../turn/history.ts";
 import { isSameSession, type SessionContext, sessionRow } from "./context.ts";
-import { restoreText } from "./restore.ts";
+import { restoreContract, restoreText } from "./restore.ts";
 import type { MessageRow, SessionRow } from "./rows.ts";
 import { textStream } from "./text-stream.ts";
 
@@ -33,17 +32,15 @@ export async function exportHistory(ctx: SessionContext): Promise<Result<Readabl
 /** The contract and every prompt that was prepared from it. */
 async function savedPrompt(ctx: SessionContext, { fingerprint, epoch }: SessionRow): Promise<Result<SavedPrompt>> {
   const rows = ctx.store.preparedIn(epoch);
-  const text = await restoreText(ctx, "contract", fingerprintHex(fingerprint));
-  if (!text.ok) return text;
-  const contract = parseContractText(text.value);
-  if (contract === null) return fail("prompt_unavailable", "The stored contract cannot be read.");
+  const contract = await restoreContract(ctx, fingerprint);
+  if (!contract.ok) return contract;
   const prepared: SavedPrompt["prepared"] = [];
   for (const { family, level, sha256 } of rows) {
     const restored = await restoreText(ctx, "prompt", sha256);
     if (!restored.ok) return restored;
     prepared.push({ family, level, text: restored.value, sha256 });
   }
-  return ok({ ...contract, fingerprint, prepared });
+  return ok({ ...contract.value, fingerprint, prepared });
 }
 
 async function* pages(ctx: SessionContext, excerpt: Excerpt, prompt: SavedPrompt): AsyncGenerator<string, undefined> {

@@ -3,6 +3,7 @@
  * rebuilt from today's sources: what cannot be restored stops the turn.
  */
 import { fail, ok, type Result } from "../errors.ts";
+import { type Contract, fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
@@ -39,6 +40,14 @@ export async function restoreText(ctx: SessionContext, kind: SnapshotKind, sha25
   }
   heal(ctx, kind, sha256, stored);
   return ok(stored);
+}
+
+/** The contract with a fingerprint that this session relies on. */
+export async function restoreContract(ctx: SessionContext, fingerprint: string): Promise<Result<Contract>> {
+  const text = await restoreText(ctx, "contract", fingerprintHex(fingerprint));
+  if (!text.ok) return text;
+  const contract = parseContractText(text.value);
+  return contract === null ? fail("prompt_unavailable", "The stored contract cannot be read.") : ok(contract);
 }
 
 /** Puts a text back, once. Where even that fails the text is still good: it is only read from R2 again the next time. */

@@ -2,7 +2,6 @@
 import { fail, ok, type Result } from "../errors.ts";
 import { MESSAGE_PAGE_BYTES } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
-import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import type { Identity } from "../prompt/identity.ts";
 import { byteLength } from "../prompt/text.ts";
@@ -23,7 +22,7 @@ import {
   type TurnResource,
   turnResource,
 } from "./resources.ts";
-import { loadHistory, restorePrompt, restoreText } from "./restore.ts";
+import { loadHistory, restoreContract, restorePrompt, restoreText } from "./restore.ts";
 import { type TurnRow, turnId } from "./rows.ts";
 
 /** Messages of the current conversation after a `seq`. */
@@ -103,11 +102,9 @@ export async function viewRequest(
 
 export async function viewContract(ctx: SessionContext): Promise<Result<ContractResource>> {
   const { fingerprint, epoch, sources } = sessionRow(ctx);
-  const text = await restoreText(ctx, "contract", fingerprintHex(fingerprint));
-  if (!text.ok) return text;
-  const contract = parseContractText(text.value);
-  if (contract === null) return fail("prompt_unavailable", "The stored contract cannot be read.");
-  return ok({ ...contract, fingerprint, epoch, sources });
+  const contract = await restoreContract(ctx, fingerprint);
+  if (!contract.ok) return contract;
+  return ok({ ...contract.value, fingerprint, epoch, sources });
 }
 
 /** The log's `prompt` entries. */
