@@ -2,7 +2,18 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DirectoryObject } from "../../src/directory/object.ts";
-import { alarm, call, createSession, getSession, listed, messages, say, sql, stub } from "../support/session.ts";
+import {
+  alarm,
+  alarmAt,
+  call,
+  createSession,
+  getSession,
+  listed,
+  messages,
+  say,
+  sql,
+  stub,
+} from "../support/session.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -153,7 +164,5 @@ describe("deleting", () => {
 /** Runs the alarm when the entry is due. */
 async function alarmWhenDue(id: string): Promise<void> {
   const [row] = await sql<{ at: number }>(id, "SELECT at FROM due WHERE job = 'index'");
-  vi.useFakeTimers({ toFake: ["Date"], now: row!.at });
-  await alarm(id);
-  vi.useRealTimers();
+  await alarmAt(id, row!.at);
 }

@@ -4,6 +4,8 @@ import { DirectoryObject } from "../../src/directory/object.ts";
 import { INDEX_DELAY_MS, INDEX_RETRY_MAX_MS } from "../../src/limits.ts";
 import {
   alarm,
+  alarmAt,
+  alarmIn,
   call,
   crash,
   createSession,
@@ -18,7 +20,6 @@ import {
 
 afterEach(() => {
   vi.restoreAllMocks();
-  vi.useRealTimers();
 });
 
 const record = () => vi.spyOn(DirectoryObject.prototype, "record");
@@ -32,16 +33,6 @@ interface Item {
 async function items(): Promise<Item[]> {
   const { json } = await call<{ items: Item[] }>("GET", "/v1/sessions");
   return json.items.map(({ id, state, messageCount }) => ({ id, state, messageCount }));
-}
-
-/** Runs the alarm as it would run that much later. */
-async function alarmIn(id: string, ms: number): Promise<void> {
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms });
-  try {
-    await alarm(id);
-  } finally {
-    vi.useRealTimers();
-  }
 }
 
 async function due(id: string) {
@@ -163,9 +154,7 @@ describe("a directory that fails", { timeout: 15_000 }, () => {
     const waits: number[] = [];
     for (let i = 0; i < 10; i++) {
       const { at } = (await due(id))!;
-      vi.useFakeTimers({ toFake: ["Date"], now: at });
-      await alarm(id);
-      vi.useRealTimers();
+      await alarmAt(id, at);
       waits.push((await due(id))!.at - at);
     }
     expect(waits.slice(0, 4)).toEqual([2_000, 4_000, 8_000, 16_000]);

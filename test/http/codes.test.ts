@@ -19,6 +19,7 @@ import {
   type stub,
   wireModel,
 } from "../support/session.ts";
+import { retimeTimers } from "../support/timers.ts";
 import { bearer, bindings, fetchWith, mint, signingKey } from "./app.ts";
 import { expectProblem } from "./problem.ts";
 
@@ -224,9 +225,7 @@ const CASES: Partial<Record<ErrorCode, Case>> = {
   provider_timeout: {
     says: /silent for too long/,
     produce: async () => {
-      const { setTimeout } = globalThis;
-      const soon = (work: () => void, ms?: number) => setTimeout(work, ms === PROVIDER_SILENT_MS ? 50 : ms);
-      vi.spyOn(globalThis, "setTimeout").mockImplementation(soon as typeof setTimeout);
+      retimeTimers((ms) => (ms === PROVIDER_SILENT_MS ? 50 : ms));
       return meets({ kind: "hang-before-headers" });
     },
   },

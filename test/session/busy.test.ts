@@ -1,6 +1,6 @@
 /** A provider that is busy: asked again before a byte of an answer, each time in a call of its own, and no more after. */
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { PROVIDER_RETRY_MS, PROVIDER_TRIES, PROVIDER_TRY_WINDOW_MS } from "../../src/limits.ts";
+import { PROVIDER_TRIES, PROVIDER_TRY_WINDOW_MS } from "../../src/limits.ts";
 import type { RequestEntry } from "../../src/log/entries.ts";
 import { follow, names } from "../http/sse.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
@@ -17,6 +17,7 @@ import {
   sentMessages,
   wireModel,
 } from "../support/session.ts";
+import { isPause, retimeTimers } from "../support/timers.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -33,14 +34,6 @@ const refuse = (times: number, status = 429): ScriptEntry => ({
   times,
   match: match(),
 });
-
-/** Waits between tries pass at once; all others take their time. */
-function hurry(): void {
-  const { setTimeout } = globalThis;
-  const isPause = (ms: number) => ms >= PROVIDER_RETRY_MS / 2 && ms <= PROVIDER_TRY_WINDOW_MS / 2;
-  const hurried = (run: () => void, ms = 0) => setTimeout(run, isPause(ms) ? 0 : ms);
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(hurried as typeof setTimeout);
-}
 
 async function calls(id: string) {
   const lines = await logLines(id);
@@ -107,7 +100,7 @@ describe("a busy provider", () => {
   );
 
   it("that cannot be reached is asked again as well", async () => {
-    hurry();
+    retimeTimers((ms) => (isPause(ms) ? 0 : ms));
     const { id } = await createSession();
     await provider.script({ kind: "cut", times: 2, match: match() });
     expect((await say(id, "hello")).json).toMatchObject({ state: "completed" });

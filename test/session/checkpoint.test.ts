@@ -1,6 +1,6 @@
 /** An answer is kept while it grows: what a crash leaves of it, who sees that, and what it costs. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CHECKPOINT_MS, CHECKPOINT_UNITS } from "../../src/limits.ts";
+import { CHECKPOINT_UNITS } from "../../src/limits.ts";
 import { follow, names, type StreamEvent, sayStreaming, spoken } from "../http/sse.ts";
 import { countRows } from "../support/rows.ts";
 import {
@@ -18,15 +18,11 @@ import {
   sql,
   wireModel,
 } from "../support/session.ts";
+import { hurryCheckpoints } from "../support/timers.ts";
 
 const match = () => ({ model: wireModel() });
 
-/** The time between two checkpoints passes at once. */
-beforeEach(() => {
-  const { setTimeout } = globalThis;
-  const hurried = (run: () => void, ms = 0) => setTimeout(run, ms === CHECKPOINT_MS ? 0 : ms);
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(hurried as typeof setTimeout);
-});
+beforeEach(hurryCheckpoints);
 
 afterEach(() => {
   vi.restoreAllMocks();

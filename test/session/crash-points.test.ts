@@ -5,11 +5,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CRASH_POINTS, type CrashPoint } from "../../src/crash-points.ts";
-import { CHECKPOINT_MS, INDEX_DELAY_MS, TURN_WATCH_MS } from "../../src/limits.ts";
+import { INDEX_DELAY_MS, TURN_WATCH_MS } from "../../src/limits.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import {
-  alarm,
+  alarmIn,
   call,
   createSession,
   getSession,
@@ -25,6 +25,7 @@ import {
   stub,
   wireModel,
 } from "../support/session.ts";
+import { hurryCheckpoints } from "../support/timers.ts";
 
 /** Ways to die at a point. */
 type Death = "throw" | "evict";
@@ -78,10 +79,7 @@ const SCENES: Record<CrashPoint, Scene> = {
     await refresh(id);
     await vi.waitFor(() => expect(armed).toBeNull(), { interval: 5 });
   },
-  "index.sent": async (id) => {
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + INDEX_DELAY_MS + 1 });
-    await alarm(id).finally(() => vi.useRealTimers());
-  },
+  "index.sent": (id) => alarmIn(id, INDEX_DELAY_MS + 1),
   "erase.unlisted": (id) => call("DELETE", `/v1/sessions/${id}`),
 };
 
@@ -98,16 +96,13 @@ let armed: CrashPoint | null = null;
 
 beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
-  const { setTimeout } = globalThis;
-  const hurried = (run: () => void, ms = 0) => setTimeout(run, ms === CHECKPOINT_MS ? 0 : ms);
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(hurried as typeof setTimeout);
+  hurryCheckpoints();
 });
 
 afterEach(() => {
   globalThis.selfsameCrashPoint = undefined;
   armed = null;
   vi.restoreAllMocks();
-  vi.useRealTimers();
 });
 
 /** From now on the object dies, once, when it reaches the point. */
@@ -124,11 +119,7 @@ async function arm(id: string, point: CrashPoint, death: Death): Promise<void> {
 
 /** Nobody calls: the alarm alone must bring every turn to an end. */
 async function alarmAlone(id: string): Promise<void> {
-  for (let tries = 0; tries < 4; tries++) {
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + TURN_WATCH_MS * (tries + 1) });
-    await alarm(id);
-    vi.useRealTimers();
-  }
+  for (let tries = 1; tries <= 4; tries++) await alarmIn(id, TURN_WATCH_MS * tries);
 }
 
 async function expectNothingStuck(id: string): Promise<void> {

@@ -5,6 +5,8 @@ import { TURN_WATCH_MS } from "../../src/limits.ts";
 import type { SessionResource } from "../../src/session/resources.ts";
 import {
   alarm,
+  alarmAt,
+  alarmIn,
   call,
   crash,
   createSession,
@@ -25,18 +27,10 @@ import {
 
 afterEach(() => {
   vi.restoreAllMocks();
-  vi.useRealTimers();
 });
 
 /** Runs the alarm as if its time had come. */
-async function alarmLater(id: string): Promise<boolean> {
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + TURN_WATCH_MS + 1 });
-  try {
-    return await alarm(id);
-  } finally {
-    vi.useRealTimers();
-  }
-}
+const alarmLater = (id: string) => alarmIn(id, TURN_WATCH_MS + 1);
 
 async function hanging(id: string, input: string): Promise<string> {
   await provider.script({ kind: "hang", after: "half an ans", match: { model: wireModel() } });
@@ -153,10 +147,8 @@ describe("the alarm", () => {
     await sql(id, "CREATE TRIGGER injected BEFORE UPDATE ON turns BEGIN SELECT RAISE(ABORT, 'injected'); END");
     await crash();
     const now = Date.now() + TURN_WATCH_MS + 1;
-    vi.useFakeTimers({ toFake: ["Date"], now });
-    await alarm(id);
+    await alarmAt(id, now);
     expect(await nextAlarm(id)).toBeGreaterThan(now);
-    vi.useRealTimers();
     await sql(id, "DROP TRIGGER injected");
   });
 
@@ -177,9 +169,7 @@ describe("the alarm", () => {
     const { id } = await createSession();
     await hanging(id, "runs");
     await crash();
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 3_600_000 });
-    await alarm(id);
-    vi.useRealTimers();
+    await alarmIn(id, -3_600_000);
     expect(await sql(id, "SELECT state FROM turns WHERE n = 1")).toEqual([{ state: "unknown" }]);
   });
 

@@ -1,6 +1,6 @@
 /** Every fault a provider can show, at every stage a turn can meet it in: the same outcome, and nothing of it later. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { PROVIDER_RETRY_MS, PROVIDER_SILENT_MS, PROVIDER_TRIES } from "../../src/limits.ts";
+import { PROVIDER_SILENT_MS, PROVIDER_TRIES } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import { sayStreaming } from "../http/sse.ts";
 import { raw, type ScriptEntry } from "../support/provider-script.ts";
@@ -18,6 +18,7 @@ import {
   sentMessages,
   wireModel,
 } from "../support/session.ts";
+import { isPause, retimeTimers } from "../support/timers.ts";
 
 const frame = (chunk: object) => `data: ${JSON.stringify(chunk)}\n\n`;
 const delta = (content: string) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
@@ -110,10 +111,7 @@ const STAGES: Record<string, Stage> = {
 
 /** Waits for a silent provider, and between two tries, pass at once. */
 beforeEach(() => {
-  const { setTimeout } = globalThis;
-  const isPause = (ms: number) => ms >= PROVIDER_RETRY_MS * 0.75 && ms <= PROVIDER_RETRY_MS * 9 * 1.25;
-  const hurried = (run: () => void, ms = 0) => setTimeout(run, ms === PROVIDER_SILENT_MS ? 100 : isPause(ms) ? 0 : ms);
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(hurried as typeof setTimeout);
+  retimeTimers((ms) => (ms === PROVIDER_SILENT_MS ? 100 : isPause(ms) ? 0 : ms));
 });
 
 afterEach(() => {

@@ -4,12 +4,13 @@
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
-import { CHECKPOINT_MS, PROVIDER_TRIES } from "../../src/limits.ts";
+import { PROVIDER_TRIES } from "../../src/limits.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
 import type { ReceivedRequest } from "../support/provider-client.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import * as session from "../support/session.ts";
 import { call, crash, ended, getSession, getTurn, post, provider, say, sql, wireModel } from "../support/session.ts";
+import { hurryCheckpoints } from "../support/timers.ts";
 import { type Ending, Transcript } from "../support/transcript.ts";
 
 const SEEDS = [1, 2, 3, 4];
@@ -47,9 +48,7 @@ const { tokens } = history;
 
 beforeEach(() => {
   history.tokens = BUDGET;
-  const { setTimeout } = globalThis;
-  const hurried = (run: () => void, ms = 0) => setTimeout(run, ms === CHECKPOINT_MS ? 0 : ms);
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(hurried as typeof setTimeout);
+  hurryCheckpoints();
   vi.spyOn(console, "error").mockImplementation(() => undefined);
 });
 
@@ -238,9 +237,7 @@ class Fuzz {
 
   /** The prompt is damaged: several at once wait for it, in order, and one key is one turn. */
   async heal(): Promise<void> {
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 600_000 });
-    await session.alarm(this.#id);
-    vi.useRealTimers();
+    await session.alarmIn(this.#id, 600_000);
     await vi.waitFor(async () => expect((await getSession(this.#id)).snapshot).toBe("stored"), { interval: 2 });
     await sql(
       this.#id,

@@ -1,9 +1,9 @@
 /** `onInterrupted`: what an agent wants to become of a turn whose attempt a crash cut off. */
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { bundle } from "#prompts";
 import { MAX_UNASKED_ATTEMPTS, TURN_WATCH_MS } from "../../src/limits.ts";
 import {
-  alarm,
+  alarmIn,
   crash,
   createSession,
   ended,
@@ -26,16 +26,13 @@ beforeEach(() => {
 
 afterEach(() => {
   config.onInterrupted = "ask";
-  vi.useRealTimers();
 });
 
 const hang = () => provider.script({ kind: "hang", after: "half", match: { model: wireModel() } });
 
 async function crashAndWake(id: string): Promise<void> {
   await crash();
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + TURN_WATCH_MS + 1 });
-  await alarm(id);
-  vi.useRealTimers();
+  await alarmIn(id, TURN_WATCH_MS + 1);
 }
 
 describe("an agent that wants interrupted turns tried again", () => {

@@ -4,6 +4,7 @@ import { sha256Hex } from "../../src/prompt/hash.ts";
 import { snapshotKey } from "../../src/snapshot/snapshots.ts";
 import {
   alarm,
+  alarmIn,
   call,
   crash,
   createSession,
@@ -244,9 +245,7 @@ describe("R2 that fails", () => {
     for (const text of ["one", "two", "three"]) expect((await say(id, text)).status).toBe(200);
     expect((await getSession(id)).snapshot).toBe("pending");
     put.mockRestore();
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 600_000 });
-    await alarm(id);
-    vi.useRealTimers();
+    await alarmIn(id, 600_000);
     expect((await getSession(id)).snapshot).toBe("stored");
   });
 

@@ -17,6 +17,7 @@ import {
   say,
   wireModel,
 } from "../support/session.ts";
+import { retimeTimers } from "../support/timers.ts";
 
 const script = (entry: ScriptEntry) => provider.script({ ...entry, match: { model: wireModel() } });
 
@@ -24,15 +25,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Timers of at most `most` and more than nine tenths of it fire at once; gives the milliseconds they were set for. */
+/** Timers of at most `most` and more than nine tenths of it fire soon; gives the milliseconds they were set for. */
 function shorten(most: number): number[] {
-  const { setTimeout } = globalThis;
   const asked: number[] = [];
-  vi.spyOn(globalThis, "setTimeout").mockImplementation(((work: () => void, ms = 0) => {
-    const meant = ms <= most && ms > most * 0.9;
-    if (meant) asked.push(ms);
-    return setTimeout(work, meant ? 20 : ms);
-  }) as typeof setTimeout);
+  retimeTimers((ms) => {
+    if (ms > most || ms <= most * 0.9) return ms;
+    asked.push(ms);
+    return 20;
+  });
   return asked;
 }
 

@@ -157,14 +157,27 @@ export function alarm(id: string): Promise<boolean> {
   return runDurableObjectAlarm(stub(id));
 }
 
+/** The same as at `time`, in milliseconds since 1970: jobs that are due then are done. */
+export async function alarmAt(id: string, time: number): Promise<boolean> {
+  vi.useFakeTimers({ toFake: ["Date"], now: time });
+  try {
+    return await alarm(id);
+  } finally {
+    vi.useRealTimers();
+  }
+}
+
+/** The same as in `ms`. */
+export function alarmIn(id: string, ms: number): Promise<boolean> {
+  return alarmAt(id, Date.now() + ms);
+}
+
 /** Waits until the tenant's directory has what there is to tell of the session, however long that would take. */
 export async function listed(id: string): Promise<void> {
   for (;;) {
     const [due] = await sql<{ at: number }>(id, "SELECT at FROM due WHERE job = 'index'");
     if (due === undefined) return;
-    vi.useFakeTimers({ toFake: ["Date"], now: Math.max(Date.now(), due.at) });
-    await alarm(id);
-    vi.useRealTimers();
+    await alarmAt(id, Math.max(Date.now(), due.at));
   }
 }
 
