@@ -2,11 +2,12 @@
  * Turns the prompts folder into the module the service is built with. The output is written only when it changes and
  * only from a folder without problems, so a running `wrangler dev` never sees half of it.
  */
-import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { PromptBundle } from "../src/prompt/sources.ts";
 import { type Remark, readPrompts } from "./lib/read-prompts.ts";
+import { readIfThere, writeChanged } from "./lib/write-changed.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 
@@ -58,7 +59,7 @@ function build(dir: string, label: string, out: string): number {
   }
   const shown = relative(process.cwd(), out) || out;
   try {
-    const wrote = writeChanged(out, renderModule(read.bundle, importPath(out)));
+    const wrote = writeChanged(out, Buffer.from(renderModule(read.bundle, importPath(out))));
     console.log(wrote ? `${shown}: ${summary(read.bundle)}` : `${shown}: unchanged`);
     return 0;
   } catch (error) {
@@ -102,28 +103,6 @@ function literal(value: unknown): string {
 function importPath(out: string): string {
   const path = relative(dirname(out), join(ROOT, "src/prompt/sources.ts")).replaceAll("\\", "/");
   return path.startsWith(".") ? path : `./${path}`;
-}
-
-/** Puts the new text in place in one step, or does nothing if it is there already. Says whether it wrote. */
-function writeChanged(out: string, text: string): boolean {
-  if (readIfThere(out) === text) return false;
-  mkdirSync(dirname(out), { recursive: true });
-  const temporary = `${out}.${process.pid}.tmp`;
-  try {
-    writeFileSync(temporary, text);
-    renameSync(temporary, out);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-  return true;
-}
-
-function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return null;
-  }
 }
 
 function summary({ agents, skills, models }: PromptBundle): string {
