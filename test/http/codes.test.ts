@@ -15,6 +15,7 @@ import {
   type Reply,
   release,
   say,
+  script,
   sql,
   type stub,
   wireModel,
@@ -40,7 +41,6 @@ afterEach(() => {
 });
 
 const quiet = () => vi.spyOn(console, "error").mockImplementation(() => undefined);
-const script = (entry: ScriptEntry) => provider.script({ ...entry, match: { model: wireModel() } });
 const key = { "idempotency-key": "k" };
 
 /** A call with bindings of the test's choosing. */

@@ -2,7 +2,18 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { bundle } from "#prompts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
-import { call, crash, createSession, ended, getTurn, logLines, provider, say, wireModel } from "../support/session.ts";
+import {
+  call,
+  crash,
+  createSession,
+  ended,
+  getTurn,
+  logLines,
+  provider,
+  say,
+  script,
+  wireModel,
+} from "../support/session.ts";
 import { page, SHOP } from "./app.ts";
 import { faults, resolve, type Schema } from "./json-schema.ts";
 
@@ -30,7 +41,6 @@ beforeEach(async () => {
   headers = page(made.json.token);
 });
 
-const script = (entry: object) => provider.script({ ...entry, match: { model: wireModel() } } as never);
 const ask = <T = TurnResource>(method: string, path: string, body?: unknown, more = {}) =>
   call<T & { code?: string; turn?: TurnResource }>(method, at + path, body, { ...headers, ...more });
 

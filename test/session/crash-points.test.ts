@@ -7,7 +7,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CRASH_POINTS, type CrashPoint } from "../../src/crash-points.ts";
 import { INDEX_DELAY_MS, TURN_WATCH_MS } from "../../src/limits.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
-import type { ScriptEntry } from "../support/provider-script.ts";
 import {
   alarmIn,
   call,
@@ -20,6 +19,7 @@ import {
   post,
   provider,
   say,
+  script,
   sentMessages,
   sql,
   stub,
@@ -34,8 +34,6 @@ type Death = "throw" | "evict";
 type Scene = (id: string) => Promise<unknown>;
 
 const KEY = { "idempotency-key": "once" };
-const script = (...entries: ScriptEntry[]) =>
-  provider.script(...entries.map((entry) => ({ ...entry, match: { model: wireModel() } })));
 
 const submit: Scene = (id) => say(id, "QUESTION", {}, KEY);
 const busyThenAnswer: Scene = async (id) => {

@@ -19,6 +19,7 @@ import {
   say,
   sentMessages,
   sql,
+  wholeState,
   wireModel,
 } from "../support/session.ts";
 
@@ -33,10 +34,6 @@ const RESTORED: HistoryMessage[] = [
   PLAIN[0]!,
   { ...PLAIN[1]!, metadata: saved({ id: "agent-7" }, savedPrompt("Saved base.", "Saved rules.")) as never },
 ];
-
-async function wholeState(id: string) {
-  return { session: await getSession(id), log: (await call("GET", `/v1/sessions/${id}/log`)).text };
-}
 
 describe("a turn under way", () => {
   it("is 409 busy, running or waiting, and nothing is changed", async () => {

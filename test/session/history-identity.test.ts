@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { getHistory, PLAIN, putHistory, saved, savedPrompt } from "../support/history.ts";
-import { call, crash, createSession, getSession, messages, say } from "../support/session.ts";
+import { call, crash, createSession, getSession, say, wholeState } from "../support/session.ts";
 
 const one = (metadata: object) => [{ ...PLAIN[0]!, metadata }];
 
@@ -12,11 +12,6 @@ async function refused(id: string, history: object[], more: Record<string, unkno
   expect(await wholeState(id)).toEqual(before);
   await crash();
   expect(await wholeState(id)).toEqual(before);
-}
-
-async function wholeState(id: string) {
-  const log = await call("GET", `/v1/sessions/${id}/log`);
-  return { session: await getSession(id), log: log.text, messages: await messages(id) };
 }
 
 describe("a saved identity", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { call, createSession, getSession, messages, model, provider, say, wireModel } from "../support/session.ts";
+import { call, createSession, getSession, model, provider, say, wholeState, wireModel } from "../support/session.ts";
 
 describe("identity", () => {
   it("is the caller's, completed by the agent's name", async () => {
@@ -81,8 +81,3 @@ describe("identity", () => {
     expect((await getSession(session.id)).identity).toEqual(session.identity);
   });
 });
-
-async function wholeState(id: string) {
-  const log = await call("GET", `/v1/sessions/${id}/log`);
-  return { log: log.text, messages: await messages(id) };
-}

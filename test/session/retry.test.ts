@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MAX_ATTEMPTS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
-import type { ScriptEntry } from "../support/provider-script.ts";
 import {
   call,
   crash,
@@ -14,12 +13,11 @@ import {
   provider,
   release,
   say,
+  script,
   sentMessages,
   sql,
   wireModel,
 } from "../support/session.ts";
-
-const script = (entry: ScriptEntry) => provider.script({ ...entry, match: { model: wireModel() } });
 
 function retry(id: string, turn: string, headers: Record<string, string> = {}) {
   return call<TurnResource>("POST", `/v1/sessions/${id}/turns/${turn}/retry`, {}, headers);

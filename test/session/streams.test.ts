@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
 import { follow, names, type StreamEvent, sayStreaming, spoken } from "../http/sse.ts";
-import type { ScriptEntry } from "../support/provider-script.ts";
 import {
   call,
   crash,
@@ -12,11 +11,10 @@ import {
   provider,
   release,
   say,
+  script,
   sql,
   wireModel,
 } from "../support/session.ts";
-
-const script = (entry: ScriptEntry) => provider.script({ ...entry, match: { model: wireModel() } });
 
 /** What every whole stream of a completed turn looks like. */
 function expectWhole(events: StreamEvent[], text: string): void {

@@ -3,7 +3,6 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { MAX_ANSWER_BYTES, MAX_WAIT_MS, STREAM_KEEPALIVE_MS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import { follow, names, sayStreaming, spoken } from "../http/sse.ts";
-import type { ScriptEntry } from "../support/provider-script.ts";
 import {
   call,
   createSession,
@@ -15,11 +14,10 @@ import {
   provider,
   release,
   say,
+  script,
   wireModel,
 } from "../support/session.ts";
 import { retimeTimers } from "../support/timers.ts";
-
-const script = (entry: ScriptEntry) => provider.script({ ...entry, match: { model: wireModel() } });
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -11,6 +11,7 @@ import type { MessageResource, SessionResource, TurnResource } from "../../src/s
 import { forgetStored } from "../../src/snapshot/snapshots.ts";
 import { assertInvariants } from "./invariants.ts";
 import { providerControl, type ReceivedRequest } from "./provider-client.ts";
+import type { ScriptEntry } from "./provider-script.ts";
 
 export const provider = providerControl(inject("providerUrl"));
 
@@ -123,6 +124,12 @@ export async function logLines(id: string) {
   return parseExport(reply.text);
 }
 
+/** Everything that can be seen of a session, to compare before and after what must change nothing. */
+export async function wholeState(id: string) {
+  const log = await call("GET", `/v1/sessions/${id}/log`);
+  return { session: await getSession(id), log: log.text, messages: await messages(id) };
+}
+
 async function value<T>(method: string, path: string, headers: Record<string, string> = {}): Promise<T> {
   const reply = await call<T>(method, path, undefined, headers);
   expect(reply.status, reply.text).toBe(200);
@@ -135,6 +142,11 @@ export async function sentMessages(): Promise<{ role: string; content: string }[
   return received.map(
     ({ body }) => JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true, fatal: true }).decode(body)).messages,
   );
+}
+
+/** What the provider plays to this test's next requests, whichever they are. */
+export function script(...entries: ScriptEntry[]): Promise<void> {
+  return provider.script(...entries.map((entry) => ({ ...entry, match: { model: wireModel() } })));
 }
 
 /** Lets the provider's hanging requests go on, once there is one. */
