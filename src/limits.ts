@@ -33,8 +33,8 @@ export const MAX_HISTORY_BODY_BYTES = 12 * 1024 * 1024;
 export const MAX_HISTORY_VALUES = 200_000;
 /** Messages of an imported history: 400. All are written in one transaction, some microseconds each. */
 export const MAX_HISTORY_MESSAGES = 20_000;
-/** Blocks of one imported message: 400. A turn of this service has a handful. */
-export const MAX_MESSAGE_BLOCKS = 1_000;
+/** Blocks of one imported message: 400. A turn's input holds up to 6,666 parts (three values each), each of them a block. */
+export const MAX_MESSAGE_BLOCKS = 7_000;
 
 /** Faults named in one problem response, and characters of each text in it: the answer must not grow with the body. */
 export const MAX_FIELD_ERRORS = 20;

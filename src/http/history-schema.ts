@@ -8,7 +8,7 @@ import {
   MAX_METADATA_BYTES,
 } from "../limits.ts";
 import type { Block } from "../log/entries.ts";
-import { withoutPrompt } from "../prompt/saved.ts";
+import { callerMetadata } from "../prompt/saved.ts";
 import { byteLength } from "../prompt/text.ts";
 import { JsonObject, NewIdentity, tooLarge } from "./schemas.ts";
 
@@ -55,8 +55,9 @@ function contentBytes(content: readonly Block[]): number {
 
 const more = {
   status: z.enum(["complete", "partial"]).default("complete"),
+  // The caller's part alone: what is saved beside it has bounds of its own, and comes with every message given out.
   metadata: JsonObject.refine(
-    (value) => byteLength(JSON.stringify(withoutPrompt(value))) <= MAX_METADATA_BYTES,
+    (value) => byteLength(JSON.stringify(callerMetadata(value) ?? {})) <= MAX_METADATA_BYTES,
     tooLarge("metadata", MAX_METADATA_BYTES),
   ).optional(),
 };

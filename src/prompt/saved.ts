@@ -108,13 +108,6 @@ export function withSaved(metadata: Metadata | null, saved: SavedMetadata): Reco
   return { ...metadata, [KEY]: saved };
 }
 
-/** A message's metadata without the saved prompt, whose texts have bounds of their own. */
-export function withoutPrompt(metadata: Metadata): Metadata {
-  const saved = Object.hasOwn(metadata, KEY) ? metadata[KEY] : undefined;
-  if (typeof saved !== "object" || saved === null) return metadata;
-  return { ...metadata, [KEY]: { ...saved, prompt: undefined } };
-}
-
 function readOne(value: unknown, path: PropertyKey[]): Result<z.infer<typeof Saved>> {
   const parsed = Saved.safeParse(value);
   if (!parsed.success) {

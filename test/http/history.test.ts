@@ -155,7 +155,7 @@ describe("sizes", () => {
     const long = "🌍".repeat(MAX_MESSAGE_BYTES / 4);
     const base = "é".repeat(MAX_SAVED_TEXT_BYTES / 2);
     const metadata = saved({ id: "a" }, savedPrompt(base, "", "Prepared."));
-    const fill = MAX_METADATA_BYTES - JSON.stringify({ ...saved({ id: "a" }), fill: "" }).length;
+    const fill = MAX_METADATA_BYTES - '{"fill":""}'.length;
     const history = [user(long), assistant("a"), user("b", { metadata: { ...metadata, fill: "x".repeat(fill) } })];
     expect(await putHistory(id, history)).toMatchObject({ status: 200 });
     await crash();
@@ -163,6 +163,15 @@ describe("sizes", () => {
     expect(back[0]!.content).toEqual([{ type: "text", text: long }]);
     expect(back[2]!.metadata!.selfsame!.prompt!.base).toBe(base);
     expect((await putHistory(id, back)).status).toBe(200);
+  });
+
+  it("of a message with as many parts as an input may have are given out and taken", async () => {
+    const { id } = await createSession();
+    const parts = Array<object>(Math.floor((MAX_JSON_VALUES - 1) / 3)).fill(text);
+    expect((await call("POST", `/v1/sessions/${id}/turns`, { input: parts })).status).toBe(200);
+    const given = await getHistory(id);
+    expect(given[0]!.content.length).toBeGreaterThan(parts.length);
+    expect(await putHistory(id, given)).toMatchObject({ status: 200 });
   });
 
   it("of a body that is as long as one may be pass through the object, whatever its characters", async () => {

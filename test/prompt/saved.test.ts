@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { MAX_SAVED_PROMPTS, MAX_SAVED_TEXT_BYTES } from "../../src/limits.ts";
 import { fingerprint } from "../../src/prompt/fingerprint.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
-import { callerMetadata, readSaved, withoutPrompt, withSaved } from "../../src/prompt/saved.ts";
+import { callerMetadata, readSaved, withSaved } from "../../src/prompt/saved.ts";
 
 const identity = { version: 1, id: "agent-7", name: "Wren", source: "generated" } as const;
 const contract = { base: "Base 🌍\r\n", developer: "" };
@@ -152,14 +152,5 @@ describe("the caller's metadata", () => {
       `{"__proto__":1,"selfsame":${JSON.stringify({ version: 1, identity })}}`,
     );
     expect(withSaved(null, whole)).toEqual({ selfsame: whole });
-  });
-
-  it("is measured without the saved prompt, and never changed by that", () => {
-    const given = message(whole);
-    expect(JSON.stringify(withoutPrompt(given))).toBe(JSON.stringify(message({ version: 1, identity })));
-    expect(given.selfsame).toBe(whole);
-    for (const odd of [{}, { selfsame: null }, { selfsame: "text" }, { selfsame: 1 }]) {
-      expect(withoutPrompt(odd)).toBe(odd);
-    }
   });
 });
