@@ -58,6 +58,8 @@ export const MAX_TEMPORARY_TTL_SECONDS = 24 * 60 * 60;
 
 /** Characters of a session id (R2 keys and object names are bounded at 1,024 bytes). */
 export const MAX_ID_LENGTH = 128;
+/** Characters of a model's name: every entry in the list of sessions carries one. */
+export const MAX_MODEL_LENGTH = 200;
 /** Characters of an identity's display name. */
 export const MAX_IDENTITY_NAME_LENGTH = 80;
 /** Visible ASCII characters of an `Idempotency-Key`. */

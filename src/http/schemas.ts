@@ -7,6 +7,7 @@ import {
   MAX_INPUT_BYTES,
   MAX_INSTRUCTIONS_BYTES,
   MAX_METADATA_BYTES,
+  MAX_MODEL_LENGTH,
   MAX_ORIGIN_LENGTH,
   MAX_PAGE,
   MAX_TEMPORARY_BYTES,
@@ -74,7 +75,7 @@ export const CreateSessionBody = z
     identity: NewIdentity.optional(),
     instructions: Instructions.optional(),
     project: Project.optional(),
-    model: z.string().min(1).max(200).optional(),
+    model: z.string().min(1).max(MAX_MODEL_LENGTH).optional(),
     metadata: Metadata.optional(),
   })
   .openapi("CreateSession");
@@ -84,7 +85,7 @@ export const RefreshBody = z
   .openapi("Refresh");
 
 export const PatchSessionBody = z
-  .strictObject({ model: z.string().min(1).max(200).optional(), metadata: Metadata.optional() })
+  .strictObject({ model: z.string().min(1).max(MAX_MODEL_LENGTH).optional(), metadata: Metadata.optional() })
   .openapi("PatchSession");
 
 export const CreateTokenBody = z

@@ -1,6 +1,6 @@
 /** An agent: the settings of `agent.json` and the files beside it. */
 import { z } from "zod";
-import { DEFAULT_HISTORY_TOKENS, HOOK_TIMEOUT_MS, MAX_HOOK_TIMEOUT_MS } from "../limits.ts";
+import { DEFAULT_HISTORY_TOKENS, HOOK_TIMEOUT_MS, MAX_HOOK_TIMEOUT_MS, MAX_MODEL_LENGTH } from "../limits.ts";
 import { isLoopback } from "../loopback.ts";
 import { sha256Hex } from "./hash.ts";
 
@@ -28,7 +28,7 @@ export const AgentConfig = z.strictObject({
   /** One or two sentences, sent to the model as the end of the developer slot. */
   description: text.default(""),
   /** `provider/model`; without it the service's DEFAULT_MODEL. */
-  model: text.optional(),
+  model: text.max(MAX_MODEL_LENGTH).optional(),
   /** Names of files under prompts/skills. */
   skills: z.array(text).default([]),
   /** `frozen`: a session keeps its contract until refreshed. `follow`: it adopts new sources at the next turn. */

@@ -120,6 +120,7 @@ describe("what is refused", () => {
     [hook("https://rules.example/"), "hook.url", /not in this service's TOOL_HOSTS/],
     [hook("https://u:p@rules.example/"), "hook.url", /password/],
     [{ description: "\ud800" }, "description", /surrogate/],
+    [{ model: `openai/${"x".repeat(200)}` }, "model", /<=200/],
   ])("%j", async (body, path, message) => {
     const { status, json } = await put<Refusal>("refused", body);
     expect([status, json.code]).toEqual([400, "invalid_request"]);
