@@ -3,12 +3,13 @@ import type { Context, MiddlewareHandler } from "hono";
 import { routePath } from "hono/route";
 import { isLoopback } from "../loopback.ts";
 import { allowOrigin, refuseForeignPage } from "./cors.ts";
+import { developmentKeys, madeDevelopmentKeys } from "./development-keys.ts";
 import type { AppEnv, Env } from "./env.ts";
 import { SCOPES, type Scope, verifyKey } from "./keys.ts";
 import { objectName, type Principal, TOKEN_ROUTES } from "./principal.ts";
 import { noSuchSession, Problem } from "./problem.ts";
 import { parseSigningKeys, type SigningKeys } from "./signing.ts";
-import { DEVELOPMENT_KEYS, verifySessionToken } from "./tokens.ts";
+import { verifySessionToken } from "./tokens.ts";
 
 const DEVELOPMENT: Principal = { kind: "development", tenant: "dev", scopes: new Set(SCOPES) };
 
@@ -26,7 +27,7 @@ async function identify(c: Context<AppEnv>, keys: SigningKeys | null): Promise<P
   const now = Date.now();
   const key = keys === null || bearer === null ? null : await verifyKey(bearer, keys, now);
   if (key !== null) return { kind: "key", tenant: key.tenant, scopes: new Set(key.scopes) };
-  const token = bearer === null ? null : await verifySessionToken(bearer, keys ?? DEVELOPMENT_KEYS, now);
+  const token = bearer === null ? null : await verifySessionToken(bearer, keys ?? (await developmentKeys(c.env)), now);
   if (token !== null) {
     allowOrigin(c, token.claims.origins); // also of one that has expired: the page reads why it is refused
     if (token.expired) throw unauthenticated("The session token has expired.");
@@ -66,8 +67,8 @@ export function requireScopes(...scopes: Scope[]): MiddlewareHandler<AppEnv> {
 }
 
 /** What signs session tokens here: SIGNING_KEY, in development a key of its own. */
-export function tokenKeys(env: Env): SigningKeys {
-  return signingKeys(env) ?? DEVELOPMENT_KEYS;
+export async function tokenKeys(env: Env): Promise<SigningKeys> {
+  return signingKeys(env) ?? (await madeDevelopmentKeys(env));
 }
 
 /**

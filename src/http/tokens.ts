@@ -3,7 +3,6 @@
  * session, exact origins and a short time. Nothing about them is stored, so none can be taken back before its time.
  */
 import { z } from "zod";
-import { utf8 } from "../prompt/text.ts";
 import { TENANT } from "./keys.ts";
 import { type SigningKeys, signToken, verifyToken } from "./signing.ts";
 
@@ -15,12 +14,6 @@ const TokenClaims = z.object({
   origins: z.array(z.string()).min(1),
 });
 export type TokenClaims = z.infer<typeof TokenClaims>;
-
-/**
- * What signs tokens where there is no SIGNING_KEY. It is no secret and need not be one: it is believed only where
- * everybody is the development principal anyway, and has to be the same after a restart.
- */
-export const DEVELOPMENT_KEYS: SigningKeys = new Map([["development", utf8("selfsame: development mode, no secret")]]);
 
 /** Signs a token that expires `ttlSeconds` after `now` (milliseconds); `expiresAt` is in milliseconds too. */
 export async function mintSessionToken(

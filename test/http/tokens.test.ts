@@ -298,6 +298,24 @@ describe("in development", () => {
     }
   });
 
+  it("no page can sign itself a token: the key is random, made once, and kept", async () => {
+    const id = await newSession(development);
+    const token = await tokenFor(id, development);
+    const stored = await development.SNAPSHOTS.get("development/token-key");
+    expect([stored?.size, (await look(id, await tokenFor(id, development), development)).status]).toEqual([32, 200]);
+    const forged = await new SignJWT({ tenant: "dev", session: id, origins: [SHOP] })
+      .setProtectedHeader({ alg: "HS256", kid: "development" })
+      .setAudience("selfsame/session")
+      .setExpirationTime("1h")
+      .sign(new TextEncoder().encode("selfsame: development mode, no secret"));
+    // As any bearer that is none, it makes no difference to a page of another origin: nothing can be read or done.
+    const read = await look(id, forged, development);
+    expect(read.headers.get("access-control-allow-origin")).toBeNull();
+    const say = (one: string) =>
+      fetchWith(development, `/v1/sessions/${id}/turns`, { method: "POST", headers: page(one), body: '{"input":"x"}' });
+    expect([(await say(forged)).status, (await say(token)).status]).toEqual([403, 200]);
+  });
+
   it("a token after its time is refused, and is not the development principal's", async () => {
     const id = await newSession(development);
     const token = await tokenFor(id, development);

@@ -21,7 +21,7 @@ export function tokenRoutes(app: OpenAPIHono<AppEnv>): void {
     const { origins, ttlSeconds } = c.req.valid("json");
     const { id } = unwrap(await sessionStub(c).get());
     const claims = { tenant: c.get("principal").tenant, session: id, origins };
-    const { token, expiresAt } = await mintSessionToken(tokenKeys(c.env), claims, ttlSeconds, Date.now());
+    const { token, expiresAt } = await mintSessionToken(await tokenKeys(c.env), claims, ttlSeconds, Date.now());
     return c.json({ token, expiresAt: new Date(expiresAt).toISOString() }, 201);
   });
 }
