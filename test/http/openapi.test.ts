@@ -1,4 +1,5 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { createApp } from "../../src/http/app.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
 import { call, createSession, provider, say, wireModel } from "../support/session.ts";
 import { ROUTES } from "./app.ts";
@@ -38,6 +39,14 @@ function responseSchema(at: string, status: number, type: string): Schema {
 }
 
 describe("the description", () => {
+  it("is made once, however often strangers ask", async () => {
+    const app = createApp();
+    const make = vi.spyOn(app, "getOpenAPI31Document");
+    const ask = async () => (await app.request("/openapi.json")).text();
+    expect(await ask()).toBe(await ask());
+    expect(make).toHaveBeenCalledTimes(1);
+  });
+
   it("is OpenAPI 3.1 and reads without a key", async () => {
     expect(description.openapi).toMatch(/^3\.1\.\d+$/);
     expect(description.info).toEqual({ title: "Selfsame", version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
