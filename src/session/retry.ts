@@ -23,7 +23,7 @@ export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
   if (beforeClear(sessionRow(ctx), turn)) {
     return fail("wrong_state", "The conversation was cleared since, so this turn can no longer be tried again.");
   }
-  if (ctx.store.dispatchedAfter(turn.n)) {
+  if (ctx.store.dispatchedAfter(turn.n) || preparedAfter(ctx, turn.n)) {
     return fail("wrong_state", "A later turn was sent already, so this one can no longer be tried again.");
   }
   const { store } = ctx;
@@ -88,6 +88,11 @@ export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
   ctx.memory.history = null;
   ctx.arm();
   return ok(undefined);
+}
+
+/** Whether a turn after `n` has left the queue already, though nothing of it is sent. */
+function preparedAfter(ctx: SessionContext, n: number): boolean {
+  return [...ctx.live.values()].some(({ view }) => view.n > n && view.state === TURN_TABLE.start.to);
 }
 
 /** Messages of an ended turn in the session's count, which begins anew with a clear. */
