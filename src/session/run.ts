@@ -149,7 +149,7 @@ async function followSources(ctx: SessionContext): Promise<void> {
   const { version } = newest.definition;
   if ((row.drift?.current !== true && isOwnAgent(row, newest)) || version === ctx.memory.notAdoptable) return;
   const adopted = await refreshContract(ctx, "follow", {}, newest);
-  if (adopted.ok || ctx.store.session() === null) return;
+  if (adopted.ok || adopted.error.code === "not_found") return; // erased meanwhile, in the second case
   ctx.memory.notAdoptable = version;
   ctx.store.transaction(() => notice(ctx, "follow_failed", adopted.error.detail));
 }
@@ -173,16 +173,19 @@ export function startNext(ctx: SessionContext): Promise<void> | null {
 
 async function runQueued(ctx: SessionContext, live: LiveTurn): Promise<void> {
   const { n } = live.view;
+  // Erased meanwhile: the turn of this number, if there is one, is another session's.
+  const gone = () => ctx.live.get(n) !== live;
   try {
     const prepared = isPrepared(ctx) ? ok(undefined) : await prepare(ctx);
-    const turn = ctx.store.turn(n);
-    if (turn?.state !== "queued") return; // cancelled meanwhile
+    const turn = gone() ? null : ctx.store.turn(n);
+    if (turn?.state !== "queued") return; // erased, or cancelled
     const plan = prepared.ok ? planCall(ctx, turn) : prepared;
     if (!plan.ok) return failUnsent(ctx, live, plan.error.code);
     const userSeq = ctx.store.transaction(() => commitCall(ctx, turn, plan.value));
     crashPoint("dispatch.committed");
     launch(ctx, live, turn, plan.value, userSeq);
   } catch (error) {
+    if (gone()) return;
     // Nothing was sent and nothing is lost: the turn waits for the alarm, or for the next call.
     ctx.memory.stalled = true;
     live.update({ state: "queued" });

@@ -1,6 +1,7 @@
 /** A turn that is slow to prepare: what is asked of the session meanwhile must not overtake it, nor be taken for it. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { Snapshots } from "../../src/snapshot/snapshots.ts";
+import { follow } from "../http/sse.ts";
 import {
   alarm,
   call,
@@ -71,4 +72,24 @@ it("an earlier turn can be tried again once the slow one was cancelled, and the 
   await vi.waitFor(async () => {
     expect(await sql(id, "SELECT state FROM turns WHERE n = 2")).toEqual([{ state: "completed" }]);
   });
+});
+
+it("its session is erased, and the turns of the next one under that id are none of its business", async () => {
+  const id = await preparing();
+  expect((await call("DELETE", `/v1/sessions/${id}`)).status).toBe(204);
+  await createSession({ id });
+  for (const input of ["a", "b", "c"]) await post(id, input);
+  answerR2();
+  for (const n of [1, 2, 3]) expect((await ended(id, `turn_${n}`)).state).toBe("completed");
+});
+
+it("its session is erased, and no other is there: nothing is written, nothing fails", async () => {
+  const id = await preparing();
+  const events = await follow(id, "turn_3");
+  expect((await call("DELETE", `/v1/sessions/${id}`)).status).toBe(204);
+  answerR2();
+  expect((await events.rest()).at(-1)).toMatchObject({ event: "end", data: { state: "cancelled" } });
+  expect(await alarm(id)).toBe(false);
+  expect((await createSession({ id })).state).toBe("idle");
+  expect((await say(id, "hello")).json).toMatchObject({ state: "completed" });
 });
