@@ -122,7 +122,7 @@ async function* readEvents(
   const { view } = live;
   let { attempt, state } = view;
   let offset = from === null ? 0 : startOffset(live, from);
-  const lost = from !== null && from.attempt === attempt && from.offset > live.said.length && live.settled;
+  let lost = from !== null && from.attempt === attempt && from.offset > live.said.length;
   const event = (name: string, data: object) =>
     `event: ${name}\nid: ${cursorId({ attempt, offset })}\ndata: ${JSON.stringify(data)}\n\n`;
   const turn = () => event("turn", { turn: turnId(view.n), state, attempt, reason: view.reason });
@@ -131,9 +131,10 @@ async function* readEvents(
   if (from !== null && from.attempt < attempt && from.offset > 0) yield event("reset", {});
   for (;;) {
     if (view.attempt !== attempt) {
-      const had = offset > 0;
+      const had = offset > 0 || lost;
       ({ attempt } = view);
       offset = 0;
+      lost = false;
       if (had) yield event("reset", {});
     } else if (view.state !== state && !live.settled) {
       ({ state } = view);
@@ -148,7 +149,8 @@ async function* readEvents(
       yield ": still here\n\n";
     }
   }
-  // What a crash took of the text this reader has: it is told what was kept. A whole answer comes anyway.
+  // What a crash, or a retry that was not sent, took of the text this reader has: it is told what there is. A whole answer
+  // comes anyway.
   if (lost && view.state !== "completed") yield event("resync", { text: live.said.whole() });
   if (view.state === "completed") yield event("message", { id: view.message, text: live.said.whole() });
   const { state: last, reason, usage, providerStatus } = view;

@@ -320,6 +320,33 @@ describe("the stream of a turn", () => {
     vi.restoreAllMocks();
   });
 
+  it.each(["goes on", "is cancelled"])(
+    "that waits to be tried again and %s tells readers to drop the text",
+    async (how) => {
+      vi.spyOn(console, "error").mockImplementation(() => undefined);
+      const { id } = await createSession();
+      await script({ kind: "cut", after: "half of it" });
+      await say(id, "hello");
+      const refusal = "BEFORE INSERT ON entries WHEN NEW.type = 'request' BEGIN SELECT RAISE(ABORT, 'injected'); END";
+      await sql(id, `CREATE TRIGGER broken ${refusal}`);
+      await call("POST", `/v1/sessions/${id}/turns/turn_1/retry`, {}, { prefer: "respond-async" });
+      const events = await follow(id, "turn_1", { after: "1.7" });
+      expect((await events.next())!.data).toMatchObject({ state: "queued", attempt: 1 });
+      if (how === "is cancelled") await call("POST", `/v1/sessions/${id}/turns/turn_1/cancel`, {});
+      await sql(id, "DROP TRIGGER broken");
+      await ended(id, "turn_1");
+      const rest = await events.rest();
+      if (how === "goes on") {
+        expect(names(rest)[0]).toBe("reset");
+        expect(spoken(rest)).toBe(rest.at(-2)!.data.text);
+      } else {
+        expect(names(rest)).toEqual(["resync", "end"]);
+        expect(rest.map(({ data }) => data.text ?? data.state)).toEqual(["", "cancelled"]);
+      }
+      vi.restoreAllMocks();
+    },
+  );
+
   it("whose object crashed breaks off, and on return ends as unknown, from any cursor", async () => {
     const { id } = await createSession();
     await script({ kind: "hang", after: "so far" });
