@@ -4,6 +4,7 @@ import { ok, type Result } from "../errors.ts";
 import type { Alarm } from "./alarm.ts";
 import type { SessionContext } from "./context.ts";
 import { unlist } from "./listing.ts";
+import type { LiveTurn } from "./live.ts";
 import { emptyMemory } from "./memory.ts";
 
 /**
@@ -25,7 +26,12 @@ async function erase(ctx: SessionContext, alarm: Alarm): Promise<Result<null>> {
   const running = [...live.values()];
   live.clear(); // what still runs writes nothing any more
   memory.stalled = true; // and if erasing fails, the next call looks after it
-  await store.erase();
+  try {
+    await store.erase();
+  } catch (error) {
+    for (const turn of running) release(ctx, turn);
+    throw error;
+  }
   store.forget();
   Object.assign(memory, emptyMemory());
   alarm.gone();
@@ -34,4 +40,11 @@ async function erase(ctx: SessionContext, alarm: Alarm): Promise<Result<null>> {
     turn.update({ state: "cancelled" });
   }
   return ok(null);
+}
+
+/** A turn of a session that could not be erased: one that ran is lost, one that waits goes on. */
+function release(ctx: SessionContext, turn: LiveTurn): void {
+  if (!turn.running) return void ctx.live.set(turn.view.n, turn);
+  turn.abort.abort();
+  turn.update({ state: "unknown" });
 }

@@ -2,17 +2,21 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DirectoryObject } from "../../src/directory/object.ts";
+import { sayStreaming } from "../http/sse.ts";
 import {
   alarm,
   alarmAt,
   call,
   createSession,
   getSession,
+  getTurn,
   listed,
   messages,
+  provider,
   say,
   sql,
   stub,
+  wireModel,
 } from "../support/session.ts";
 
 afterEach(() => {
@@ -134,6 +138,26 @@ describe("deleting", () => {
     expect(await ids()).toEqual([id]);
     expect((await erase(id)).status).toBe(204);
     expect(await ids()).toEqual([]);
+  });
+
+  it("that fails in the object tells who watches: what ran is lost, what waits goes on", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { id } = await createSession();
+    await provider.script({ kind: "hang", after: "half", match: { model: wireModel() } });
+    const ran = await sayStreaming(id, "one");
+    await ran.events.until("delta");
+    const waits = await sayStreaming(id, "two");
+    const storage = await runInDurableObject(stub(id), (_, state) => Object.getPrototypeOf(state.storage));
+    const { deleteAll } = storage;
+    storage.deleteAll = () => Promise.reject(new Error("SQLITE_BUSY: injected"));
+    const reply = await erase(id).finally(() => {
+      storage.deleteAll = deleteAll;
+    });
+    expect(reply.status).toBe(503);
+    expect((await ran.events.rest()).at(-1)).toMatchObject({ event: "end", data: { state: "unknown" } });
+    expect((await getTurn(id, "turn_1")).state).toBe("unknown");
+    expect((await waits.events.rest()).at(-1)).toMatchObject({ event: "end", data: { state: "completed" } });
+    await provider.waitFor({ model: wireModel(), closed: true });
   });
 
   it("that a crash cut off leaves the session, and its entry comes back", async () => {
