@@ -18,48 +18,53 @@ const ABANDONED = "abandoned";
  * longer stand where the conversation was.
  */
 export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
-  if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
-  if (turn.attempt >= MAX_ATTEMPTS) return fail("wrong_state", `The turn was tried ${turn.attempt} times already.`);
-  if (beforeClear(sessionRow(ctx), turn)) {
-    return fail("wrong_state", "The conversation was cleared since, so this turn can no longer be tried again.");
-  }
-  if (ctx.store.dispatchedAfter(turn.n) || preparedAfter(ctx, turn.n)) {
-    return fail("wrong_state", "A later turn was sent already, so this one can no longer be tried again.");
-  }
-  const { store } = ctx;
-  const row = sessionRow(ctx);
-  const now = isoTime(ctx);
-  store.transaction(() => {
-    const change = {
-      state: TURN_TABLE.retry.to,
-      reason: null,
-      answerSeq: null,
-      usage: null,
-      providerStatus: null,
-      endedAt: null,
-    };
-    if (!store.updateTurn(turn.n, storedFrom("retry"), change))
-      throw new Error(`${turnId(turn.n)} was changed meanwhile`);
-    const attempt = turn.attempt + 1;
-    store.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
-    // Of the earlier attempt only the input counts from here on.
-    const history = historyWithout(ctx, row, turn);
-    const kept = (gaps: SeqRange[]) => (turn.userSeq === null ? gaps : splitGap(gaps, turn.userSeq));
-    store.updateSession({
-      historyFrom: history.historyFrom,
-      gaps: kept(history.gaps),
-      cut: history.cut === null ? null : { ...history.cut, gaps: kept(history.cut.gaps) },
-      messageCount: row.messageCount - countedIn(row, turn),
-      endedThrough: Math.min(row.endedThrough, turn.n - 1),
-      updatedAt: now,
-    });
-    listSoon(ctx);
-    crashPoint("retry.inside");
-  });
+  const written = ctx.store.transaction(() => writeRetry(ctx, turn));
+  if (!written.ok) return written;
   ctx.memory.history = null;
   ctx.arm();
   crashPoint("retry.committed");
   ctx.lane.advance();
+  return ok(undefined);
+}
+
+/** Writes that a turn waits for another attempt. Inside the caller's transaction; the history in memory is stale after it. */
+export function writeRetry(ctx: SessionContext, turn: TurnRow): Result<void> {
+  if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
+  if (turn.attempt >= MAX_ATTEMPTS) return fail("wrong_state", `The turn was tried ${turn.attempt} times already.`);
+  const { store } = ctx;
+  const row = sessionRow(ctx);
+  if (beforeClear(row, turn)) {
+    return fail("wrong_state", "The conversation was cleared since, so this turn can no longer be tried again.");
+  }
+  if (store.dispatchedAfter(turn.n) || preparedAfter(ctx, turn.n)) {
+    return fail("wrong_state", "A later turn was sent already, so this one can no longer be tried again.");
+  }
+  const now = isoTime(ctx);
+  const change = {
+    state: TURN_TABLE.retry.to,
+    reason: null,
+    answerSeq: null,
+    usage: null,
+    providerStatus: null,
+    endedAt: null,
+  };
+  if (!store.updateTurn(turn.n, storedFrom("retry"), change))
+    throw new Error(`${turnId(turn.n)} was changed meanwhile`);
+  const attempt = turn.attempt + 1;
+  store.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
+  // Of the earlier attempt only the input counts from here on.
+  const history = historyWithout(ctx, row, turn);
+  const kept = (gaps: SeqRange[]) => (turn.userSeq === null ? gaps : splitGap(gaps, turn.userSeq));
+  store.updateSession({
+    historyFrom: history.historyFrom,
+    gaps: kept(history.gaps),
+    cut: history.cut === null ? null : { ...history.cut, gaps: kept(history.cut.gaps) },
+    messageCount: row.messageCount - countedIn(row, turn),
+    endedThrough: Math.min(row.endedThrough, turn.n - 1),
+    updatedAt: now,
+  });
+  listSoon(ctx);
+  crashPoint("retry.inside");
   return ok(undefined);
 }
 

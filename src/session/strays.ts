@@ -3,7 +3,7 @@ import { MAX_UNASKED_ATTEMPTS } from "../limits.ts";
 import { IN_FLIGHT } from "../turn/table.ts";
 import { findAgent } from "./agent.ts";
 import type { SessionContext } from "./context.ts";
-import { retryTurn } from "./retry.ts";
+import { writeRetry } from "./retry.ts";
 import { follow } from "./run.ts";
 import { loseTurn } from "./settle.ts";
 
@@ -30,16 +30,26 @@ export function settleStraysAgain(ctx: SessionContext): void {
 function settle(ctx: SessionContext): void {
   for (const { n, state } of ctx.store.liveTurns()) {
     if (!IN_FLIGHT.includes(state) || ctx.live.get(n)?.running) continue;
-    loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
-    retryUnasked(ctx, n);
+    try {
+      // Whole or not at all: an unknown turn is never tried again by itself later.
+      ctx.store.transaction(() => {
+        loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
+        retryUnasked(ctx, n);
+      });
+    } finally {
+      ctx.memory.history = null;
+    }
   }
   ctx.memory.stalled = false;
   ctx.lane.advance();
 }
 
-/** The agent's policy for a turn whose outcome is not known: nothing, or another attempt, a bounded number of times. */
+/**
+ * The agent's policy for a turn whose outcome is not known: nothing, or another attempt, a bounded number of times. Inside
+ * the caller's transaction.
+ */
 function retryUnasked(ctx: SessionContext, n: number): void {
   const turn = ctx.store.turn(n)!;
   const policy = findAgent(ctx)?.config.onInterrupted;
-  if (policy === "retry" && turn.attempt < MAX_UNASKED_ATTEMPTS) retryTurn(ctx, turn);
+  if (policy === "retry" && turn.attempt < MAX_UNASKED_ATTEMPTS) writeRetry(ctx, turn);
 }

@@ -1,9 +1,11 @@
 /** `onInterrupted`: what an agent wants to become of a turn whose attempt a crash cut off. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { MAX_UNASKED_ATTEMPTS, TURN_WATCH_MS } from "../../src/limits.ts";
 import {
+  alarm,
   alarmIn,
+  call,
   crash,
   createSession,
   ended,
@@ -15,6 +17,7 @@ import {
   provider,
   say,
   sentMessages,
+  sql,
   wireModel,
 } from "../support/session.ts";
 
@@ -72,6 +75,31 @@ describe("an agent that wants interrupted turns tried again", () => {
     expect((await getTurn(id, "turn_1")).state).toBe("completed");
     const inputs = (await sentMessages()).map((list) => list.at(-1)!.content.split("\n\n").at(-1));
     expect(inputs).toEqual(["first", "first", "second"]);
+  });
+
+  it.each([
+    ["the turn", "BEFORE UPDATE ON turns WHEN NEW.state = 'queued'"],
+    ["the log", 'BEFORE INSERT ON entries WHEN NEW.body LIKE \'%"queued",%"attempt":2%\''],
+    ["the session", "BEFORE UPDATE ON session WHEN NEW.ended_through < OLD.ended_through"],
+  ])("has it done later when storage fails in %s meanwhile", async (_, when) => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { id } = await createSession();
+    await say(id, "zero");
+    await hang();
+    const { id: turn } = await post(id, "what time is it?");
+    await provider.waitFor({ model: wireModel() }, 2);
+    await sql(id, `CREATE TRIGGER broken ${when} BEGIN SELECT RAISE(ABORT, 'injected'); END`);
+    await crashAndWake(id);
+    expect((await call("GET", `/v1/sessions/${id}`)).status).toBe(503);
+    await sql(id, "DROP TRIGGER broken");
+    await alarm(id);
+    expect(await ended(id, turn)).toMatchObject({ state: "completed", attempt: 2 });
+    expect((await messages(id)).filter(({ text }) => text === "what time is it?")).toHaveLength(1);
+    const [, first, second] = await sentMessages();
+    expect(second).toEqual(first);
+    await say(id, "and now?");
+    expect((await sentMessages()).at(-1)!.filter(({ content }) => content.startsWith("[runtime]"))).toEqual([]);
+    vi.restoreAllMocks();
   });
 
   it("does not have a turn kill its object for ever", async () => {
