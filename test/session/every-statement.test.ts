@@ -16,6 +16,7 @@ import {
   provider,
   type Reply,
   say,
+  sql,
   wireModel,
 } from "../support/session.ts";
 
@@ -119,6 +120,32 @@ describe("a turn is refused whole, or unknown, or done; and done once in the end
     expect([...outcomes].filter((status) => status !== 202).sort()).toEqual([200, 409, 503]);
   });
 });
+
+it.each(["idle", "busy"])(
+  "503 says that nothing was accepted, of an input too long to be kept in hand too (%s)",
+  async (state) => {
+    const { id } = await createSession();
+    if (state === "busy") {
+      await provider.script({ kind: "hang", match: { model: wireModel() } });
+      await post(id, "hangs");
+      await provider.waitFor({ model: wireModel() });
+    }
+    const accepted = async () => (await sql<{ n: number }>(id, "SELECT count(*) AS n FROM turns"))[0]!.n;
+    const statements = await atEach(ONE_STATEMENT, async (fault) => {
+      const before = await accepted();
+      let reply!: Reply<unknown>;
+      const reached = await withFault(id, fault, async () => {
+        reply = await say(id, "x".repeat(100_000), {}, { prefer: "respond-async" });
+      });
+      expect([202, 503]).toContain(reply.status);
+      expect((await accepted()) - before, `statement ${fault.at}`).toBe(reply.status === 202 ? 1 : 0);
+      if (state === "idle" && reply.status === 202) await ended(id, `turn_${await accepted()}`);
+      return reached;
+    });
+    expect(statements).toBeGreaterThan(5);
+    await call("DELETE", `/v1/sessions/${id}`);
+  },
+);
 
 describe("a turn that waits goes on behind one whose end", () => {
   it.each([
