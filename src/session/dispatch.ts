@@ -90,7 +90,7 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
     const content = ctx.store
       .message(turn.userSeq)!
       .content.filter((block) => "text" in block && block.type !== "tool_result");
-    return { content, opens: content.some((block) => block.type === "reference") };
+    return { content, opens: content.some((block) => block.type === "reference") && isOfEpoch(ctx, row, turn) };
   }
   const opens = row.openingTurn === null;
   const { identity, level } = row;
@@ -109,6 +109,12 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
     inputs,
   });
   return { content: opens ? context.fresh : context.resume, opens };
+}
+
+/** Whether a turn that was sent before was first sent in the present epoch: its material is not that of another. */
+function isOfEpoch(ctx: SessionContext, { epoch }: SessionRow, { requests }: TurnRow): boolean {
+  const first = JSON.parse(ctx.store.entry(requests[0]!.seq)!.body) as EntryBodies["request"];
+  return ctx.store.preparedIn(epoch).some(({ sha256 }) => sha256 === first.promptSha256);
 }
 
 /**

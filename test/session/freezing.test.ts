@@ -174,6 +174,26 @@ describe("clear", () => {
   });
 });
 
+describe("a turn of the last epoch that is tried again in a new one", () => {
+  it("keeps its own reference material, however often, and the next turn brings the new epoch's", async () => {
+    const { id } = await createSession();
+    const fails = () => provider.script({ kind: "cut", after: "half", match: { model: wireModel() } });
+    const retry = async () => (await call("POST", `/v1/sessions/${id}/turns/turn_1/retry`, {})).status;
+    await fails();
+    expect((await say(id, "one")).status).toBe(502);
+    await deploy("Other rules.");
+    bundle.agents.concierge!.files = { ...bundle.agents.concierge!.files, "REFERENCE.md": "NEW REFERENCE" };
+    expect((await call("POST", `/v1/sessions/${id}/refresh`, {})).status).toBe(200);
+    await fails();
+    expect(await retry()).toBe(502);
+    expect(await retry()).toBe(200);
+    await say(id, "two");
+    await say(id, "three");
+    const sent = (await sentMessages()).map((list) => JSON.stringify(list).split("NEW REFERENCE").length - 1);
+    expect(sent).toEqual([0, 0, 0, 1, 1]);
+  });
+});
+
 describe("the policy follow", () => {
   it("adopts new sources at the next turn, with a new epoch each time", async () => {
     await deploy("First rules.", { instructions: "follow" });
