@@ -90,7 +90,7 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
     const content = ctx.store
       .message(turn.userSeq)!
       .content.filter((block) => "text" in block && block.type !== "tool_result");
-    return { content, opens: content.some((block) => block.type === "reference") && isOfEpoch(ctx, row, turn) };
+    return { content, opens: hasOpened(ctx, turn) };
   }
   const opens = row.openingTurn === null;
   const { identity, level } = row;
@@ -111,10 +111,12 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
   return { content: opens ? context.fresh : context.resume, opens };
 }
 
-/** Whether a turn that was sent before was first sent in the present epoch: its material is not that of another. */
-function isOfEpoch(ctx: SessionContext, { epoch }: SessionRow, { requests }: TurnRow): boolean {
-  const first = JSON.parse(ctx.store.entry(requests[0]!.seq)!.body) as EntryBodies["request"];
-  return ctx.store.preparedIn(epoch).some(({ sha256 }) => sha256 === first.promptSha256);
+/** Whether a turn that was sent before carries opening material, and that of the present epoch, not of another. */
+export function hasOpened(ctx: SessionContext, { userSeq, requests }: TurnRow): boolean {
+  const { store } = ctx;
+  if (userSeq === null || !store.message(userSeq)!.content.some(({ type }) => type === "reference")) return false;
+  const first = JSON.parse(store.entry(requests[0]!.seq)!.body) as EntryBodies["request"];
+  return store.preparedIn(sessionRow(ctx).epoch).some(({ sha256 }) => sha256 === first.promptSha256);
 }
 
 /**

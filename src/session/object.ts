@@ -91,7 +91,7 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       const made = await createSession(this.#ctx, request);
       if (!made.ok) return made;
       const { created, candidate } = made.value;
-      this.#ctx.memory.settled = true; // a new session has left nothing behind
+      if (created) this.#ctx.memory.settled = true; // it has left nothing behind
       this.#ctx.arm();
       drainSoon(this.#ctx);
       checkDrift(this.#ctx);

@@ -11,6 +11,7 @@ import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent } from "./agent.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { notice, storedInputs } from "./contract.ts";
+import { hasOpened } from "./dispatch.ts";
 import { listNow, listSoon } from "./listing.ts";
 import type { LiveTurn } from "./live.ts";
 import { historyItem, loadHistory } from "./restore.ts";
@@ -119,7 +120,7 @@ function end(
     store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
     const row = sessionRow(ctx);
     const history = inHistory ? null : historyWithout(ctx, row, turn);
-    store.updateSession({ ...sessionAfter(row, live, turn, state, endedAt), ...history });
+    store.updateSession({ ...sessionAfter(ctx, row, live, turn, state, endedAt), ...history });
     if (state === "unknown") listNow(ctx);
     else listSoon(ctx);
     crashPoint("end.inside");
@@ -136,6 +137,7 @@ function end(
 }
 
 function sessionAfter(
+  ctx: SessionContext,
   row: SessionRow,
   live: LiveTurn,
   turn: TurnRow,
@@ -150,11 +152,20 @@ function sessionAfter(
     messageCount: row.messageCount + (sent ? OUTCOMES[state].counted : 0),
     endedThrough: firstInLine ? Math.max(turn.n, row.endedThrough) : row.endedThrough,
     lastState: sent ? state : row.lastState,
-    // A failed turn is nothing to later requests, so the next one opens the epoch again.
-    openingTurn: state === "failed" && row.openingTurn === turn.n ? null : row.openingTurn,
+    openingTurn: openingAfter(ctx, row, turn, state),
     // What was pushed out stays out once the turn that did it is history for good.
     cut: (state === "completed" || state === "cancelled") && row.cut?.turn === turn.n ? null : row.cut,
   };
+}
+
+/**
+ * The turn that opens the epoch for later requests. A failed one is nothing to them, so the next one opens it again; one
+ * that was to be tried again and is cancelled before is history after all.
+ */
+function openingAfter(ctx: SessionContext, row: SessionRow, turn: TurnRow, state: keyof typeof OUTCOMES) {
+  if (state === "failed" && row.openingTurn === turn.n) return null;
+  const kept = state === "cancelled" && turn.state === "queued" && row.openingTurn === null && hasOpened(ctx, turn);
+  return kept ? turn.n : row.openingTurn;
 }
 
 /**

@@ -119,6 +119,30 @@ describe("retrying a failed turn", () => {
     expect((await getSession(id)).messageCount).toBe(3);
   });
 
+  it("cancelled before it is sent again is history after all, with the epoch's material: nothing brings it twice", async () => {
+    const { id } = await createSession();
+    await script({ kind: "cut", after: "half" });
+    await say(id, "one");
+    const refused = "BEFORE UPDATE ON turns WHEN NEW.state = 'dispatched' BEGIN SELECT RAISE(ABORT, 'injected'); END";
+    await sql(id, `CREATE TRIGGER injected ${refused}`);
+    expect((await retry(id, "turn_1", { prefer: "respond-async" })).json.state).toBe("queued");
+    expect((await call("POST", `/v1/sessions/${id}/turns/turn_1/cancel`, {})).json.state).toBe("cancelled");
+    await sql(id, "DROP TRIGGER injected");
+    await say(id, "two");
+    const [system, ...said] = (await sentMessages()).at(-1)!;
+    expect(system!.role).toBe("system");
+    expect(
+      said
+        .map(({ content }) => content)
+        .join()
+        .split("# Shop support: reference"),
+    ).toHaveLength(2);
+    await crash();
+    await say(id, "three");
+    const later = JSON.stringify((await sentMessages()).at(-1));
+    expect(later.split("# Shop support: reference")).toHaveLength(2);
+  });
+
   it.each([
     ["a completed turn", async (id: string) => void (await say(id, "one"))],
     [
