@@ -195,6 +195,11 @@ export const REMOVAL_MS = 60 * 60_000;
 export const MAX_PUBLISHED_AGENTS = 100;
 /** One published version, settings and files together: 413 `too_large`. Each of its sessions keeps a copy. */
 export const MAX_AGENT_BYTES = 1024 * 1024;
+/**
+ * Placeholders in the files of one published agent: 400. Each is filled in with up to `MAX_DESCRIPTION_BYTES`: together
+ * they add no more than the files are long. Without a bound a megabyte of them would become 200 MB at every compilation.
+ */
+export const MAX_AGENT_PLACEHOLDERS = 200;
 /** Versions kept of one published agent; the oldest go first. Sessions keep their own copy, so none misses them. */
 export const MAX_AGENT_VERSIONS = 20;
 /** The description of a published agent: 413 `too_large`. Every list of agents carries it. */

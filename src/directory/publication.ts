@@ -1,8 +1,9 @@
 /** From what a caller sends to a definition that may be published: the build's checks, and those of a stranger's text. Pure. */
 import { type Failure, type FieldError, fail, ok, type Result } from "../errors.ts";
-import { MAX_AGENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_FIELD_ERRORS } from "../limits.ts";
+import { MAX_AGENT_BYTES, MAX_AGENT_PLACEHOLDERS, MAX_DESCRIPTION_BYTES, MAX_FIELD_ERRORS } from "../limits.ts";
 import { AGENT_NAME, type AgentConfig, type AgentDefinition, type AgentFile, defineAgent } from "../prompt/agent.ts";
 import { checkAgent, type Remark } from "../prompt/check-agent.ts";
+import { placeholders } from "../prompt/template.ts";
 import { byteLength } from "../prompt/text.ts";
 import { toolHostFault } from "../prompt/tool-hosts.ts";
 
@@ -30,6 +31,10 @@ export function checkPublication(
   }
   const large = sizeFault(config, files);
   if (large !== null) return refuse("too_large", [large]);
+  if (Object.values(files).reduce((sum, text) => sum + placeholders(text).length, 0) > MAX_AGENT_PLACEHOLDERS) {
+    const message = `files together hold more than ${MAX_AGENT_PLACEHOLDERS} placeholders`;
+    return refuse("invalid_request", [{ path: "files", message }]);
+  }
   const { problems, warnings } = checkAgent(files, config, skills);
   const errors = problems.slice(0, MAX_FIELD_ERRORS).map(fieldError);
   const fault = config.hook === undefined ? null : toolHostFault(config.hook.url, toolHosts);

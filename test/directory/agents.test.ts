@@ -4,7 +4,13 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { DirectoryObject } from "../../src/directory/object.ts";
-import { MAX_AGENT_BYTES, MAX_AGENT_VERSIONS, MAX_DESCRIPTION_BYTES, MAX_PUBLISHED_AGENTS } from "../../src/limits.ts";
+import {
+  MAX_AGENT_BYTES,
+  MAX_AGENT_PLACEHOLDERS,
+  MAX_AGENT_VERSIONS,
+  MAX_DESCRIPTION_BYTES,
+  MAX_PUBLISHED_AGENTS,
+} from "../../src/limits.ts";
 import { bearer, bindings, fetchWith, mint, signingKey } from "../http/app.ts";
 import { call } from "../support/session.ts";
 
@@ -144,6 +150,25 @@ describe("what is refused", () => {
     expect((await get(name)).json.name).toBe(name);
   });
 
+  it("more placeholders than would be filled in cheaply, whatever they name", async () => {
+    for (const name of ["agent.description", "nothing"]) {
+      const text = `{{${name}}}`.repeat(Math.floor((MAX_AGENT_BYTES - 10_000) / (name.length + 4)));
+      const { status, json } = await put<Refusal>("many", { files: { "IDENTITY.md": "x", "AGENTS.md": text } });
+      expect([status, json.errors]).toEqual([
+        400,
+        [{ path: "files", message: `files together hold more than ${MAX_AGENT_PLACEHOLDERS} placeholders` }],
+      ]);
+    }
+    const files = { "IDENTITY.md": "{{agent.description}}".repeat(MAX_AGENT_PLACEHOLDERS) };
+    const description = "d".repeat(MAX_DESCRIPTION_BYTES);
+    expect((await put("many", { files, description })).status).toBe(201);
+    expect((await put("many", { files: { ...files, "TASK.md": "{{agent.name}}" }, description })).status).toBe(400);
+    const { json } = await call<{ id: string }>("POST", "/v1/sessions", { agent: "many" });
+    const { base } = (await call<{ base: string }>("GET", `/v1/sessions/${json.id}/contract`)).json;
+    expect(base.length).toBeGreaterThan(MAX_AGENT_PLACEHOLDERS * MAX_DESCRIPTION_BYTES);
+    expect(base.length).toBeLessThan(2 * MAX_AGENT_BYTES);
+  });
+
   it("more than fits: 413, in bytes", async () => {
     const files = (size: number) => ({ files: { "IDENTITY.md": "é".repeat(size / 2) } });
     expect((await put("big", files(MAX_AGENT_BYTES - 1000))).status).toBe(201);
@@ -154,7 +179,8 @@ describe("what is refused", () => {
   });
 
   it("a text of nothing but faults is answered in short", async () => {
-    const { status, text, json } = await put<Refusal>("noisy", { files: { "IDENTITY.md": "{{x}}".repeat(100_000) } });
+    const files = { "IDENTITY.md": "{{x}}".repeat(MAX_AGENT_PLACEHOLDERS) };
+    const { status, text, json } = await put<Refusal>("noisy", { files });
     expect([status, json.errors.length]).toEqual([400, 20]);
     expect(text.length).toBeLessThan(10_000);
   });
