@@ -70,3 +70,8 @@ export function isErased(ctx: SessionContext): boolean {
     return false;
   }
 }
+
+/** Writes a remark of the runtime into the log; no request carries it. */
+export function notice(ctx: SessionContext, code: string, text: string, turn: number | null = null): void {
+  ctx.store.append(isoTime(ctx), { type: "notice", body: { code, text } }, turn);
+}

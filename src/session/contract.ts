@@ -1,73 +1,21 @@
 /**
- * Freezing: when a session's contract is compiled, stored and exchanged. Everything here happens at a boundary between
- * turns; ordinary resume never comes through.
+ * Freezing: when a session's contract is stored and exchanged. Everything here happens at a boundary between turns;
+ * ordinary resume never comes through.
  */
 import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { OUTBOX_RETRY_MS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
-import {
-  type CompiledContract,
-  type ContractInputs,
-  compileContract,
-  type Level,
-  type Project,
-} from "../prompt/contract.ts";
 import { contractText, fingerprintHex } from "../prompt/fingerprint.ts";
-import type { Identity } from "../prompt/identity.ts";
-import { type PreparedPrompt, preparePrompt } from "../prompt/prepare.ts";
+import type { PreparedPrompt } from "../prompt/prepare.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
-import { type FoundAgent, keepAgent, newestAgent } from "./agent.ts";
-import { isoTime, isSameSession, type SessionContext, sessionRow } from "./context.ts";
+import { type FoundAgent, keepAgent } from "./agent.ts";
+import { type FreshContract, type InstructionChange, recompile } from "./compile.ts";
+import { isoTime, notice, type SessionContext, sessionRow } from "./context.ts";
 import { schedule } from "./due.ts";
-import { askHook, hookFault } from "./hook.ts";
 import { listSoon } from "./listing.ts";
 import { forgetAgent } from "./memory.ts";
 import type { SessionRow } from "./rows.ts";
-
-/** A contract and its prepared prompt, compiled and hashed but not yet stored. */
-export interface FreshContract {
-  /** Whose sources it was compiled from; `null` for one that was saved, which leaves the agent as it was. */
-  agent: FoundAgent | null;
-  compiled: CompiledContract;
-  prepared: PreparedPrompt;
-  inputs: ContractInputs;
-  /** Why the hook's rules are missing, when they are and may be. */
-  hookFailure: string | null;
-}
-
-export interface CompileOptions {
-  agent: FoundAgent;
-  identity: Identity;
-  level: Level;
-  family: string;
-  overrides: ContractInputs["overrides"];
-  project: Project | null;
-  /** The hook's last answer: kept where the hook fails and is not required. */
-  hookRules: string | null;
-}
-
-/** Compiles from today's sources, asking the hook. Fails only with the hook of an agent that requires it. */
-export async function compileFresh(ctx: SessionContext, options: CompileOptions): Promise<Result<FreshContract>> {
-  const { identity, level, overrides, project } = options;
-  const { definition: agent, source } = options.agent;
-  let hookRules: string | null = null;
-  let hookFailure: string | null = null;
-  const { hook } = agent.config;
-  // A developer override replaces the agent's own text of that slot, the hook's rules included.
-  if (hook !== undefined && overrides.developer === undefined) {
-    hookRules = options.hookRules;
-    const question = { agent: agent.name, identity: { id: identity.id, name: identity.name }, project };
-    const answer = await askHook(hook, question, hookFault(hook.url, source, ctx.env));
-    if (answer.ok) hookRules = answer.value;
-    else if (hook.required) return answer;
-    else hookFailure = answer.error.detail;
-  }
-  const inputs = { overrides, project, hookRules };
-  const compiled = compileContract({ bundle: ctx.bundle, agent, identity, level, inputs });
-  const prepared = preparePrompt(compiled.contract, ctx.bundle.models[options.family] ?? "");
-  return ok({ agent: options.agent, compiled, prepared, inputs, hookFailure });
-}
 
 /** Writes a contract and its prompt for an epoch: texts, outbox and log. Inside the caller's transaction. */
 export function writeContract(
@@ -97,16 +45,6 @@ export function keepPrepared(
 ): void {
   keepText(ctx, tenant, "prompt", sha256, text);
   ctx.store.insertPrepared(epoch, family, level, sha256);
-}
-
-export function notice(ctx: SessionContext, code: string, text: string, turn: number | null = null): void {
-  ctx.store.append(isoTime(ctx), { type: "notice", body: { code, text } }, turn);
-}
-
-/** What a caller says about the instructions: absent = keep, a text = this (`""` = none), `null` = the agent's own. */
-export interface InstructionChange {
-  instructions?: { base?: string | null | undefined; developer?: string | null | undefined } | undefined;
-  project?: Project | null | undefined;
 }
 
 /**
@@ -167,39 +105,6 @@ export function cutHistoryOff(ctx: SessionContext): Partial<SessionRow> {
   return { messagesFrom: from, historyFrom: from, gaps: [], cut: null, messageCount: 0, lastState: null };
 }
 
-/** Compiles the session's contract from today's sources and its own inputs; as another identity, if one is given. */
-export async function recompile(
-  ctx: SessionContext,
-  change: InstructionChange,
-  identity: Identity = sessionRow(ctx).identity,
-  known?: FoundAgent,
-): Promise<Result<FreshContract>> {
-  const row = sessionRow(ctx);
-  const newest = known === undefined ? await newestAgent(ctx, row.tenant, row.agent) : ok(known);
-  if (!newest.ok) return newest;
-  const agent = newest.value;
-  if (agent === null) {
-    return fail("invalid_request", `The agent ${row.agent} no longer exists, so its sources cannot be adopted.`, {
-      errors: [{ path: "agent", message: "no longer exists" }],
-    });
-  }
-  if (!isSameSession(ctx, row)) return fail("not_found", "No such session.");
-  const stored = storedInputs(ctx);
-  const overrides = applyOverrides(stored.overrides, change.instructions);
-  const project = change.project === undefined ? stored.project : change.project;
-  const { level, family } = row;
-  const fresh = await compileFresh(ctx, {
-    agent,
-    identity,
-    level,
-    family,
-    overrides,
-    project,
-    hookRules: stored.hookRules,
-  });
-  return isSameSession(ctx, row) ? fresh : fail("not_found", "No such session.");
-}
-
 /** Exchanges the contract. What is compiled is today's agent's; a restored one leaves the agent's version as it was. */
 export function beginEpoch(
   ctx: SessionContext,
@@ -231,26 +136,6 @@ export function adopt(ctx: SessionContext, prompt: string): void {
   ctx.memory.prompt = prompt;
   forgetAgent(ctx.memory);
   ctx.memory.notAdoptable = null;
-}
-
-/** The caller's part of the contract, as it was frozen. */
-export function storedInputs(ctx: SessionContext): ContractInputs {
-  const text = ctx.store.text("inputs");
-  return text === null ? { overrides: {}, project: null, hookRules: null } : JSON.parse(text);
-}
-
-/** The three readings of an override; see `InstructionChange`. */
-export function applyOverrides(
-  stored: ContractInputs["overrides"],
-  change: InstructionChange["instructions"],
-): ContractInputs["overrides"] {
-  const result = { ...stored };
-  for (const slot of ["base", "developer"] as const) {
-    const value = change?.[slot];
-    if (value === null) delete result[slot];
-    else if (value !== undefined) result[slot] = value;
-  }
-  return result;
 }
 
 /** Keeps a text here and, through the outbox, in R2. Inside the caller's transaction. */

@@ -9,15 +9,9 @@ import { familyOf } from "../prompt/prepare.ts";
 import { byCodeUnits } from "../prompt/text.ts";
 import { DEFAULT_MODEL, findProvider } from "../runtime/providers.ts";
 import { findAgent, keepAgent, newestAgent } from "./agent.ts";
+import { applyOverrides, compileFresh, type FreshContract, type InstructionChange, storedInputs } from "./compile.ts";
 import { isoTime, type SessionContext } from "./context.ts";
-import {
-  applyOverrides,
-  compileFresh,
-  type FreshContract,
-  type InstructionChange,
-  storedInputs,
-  writeContract,
-} from "./contract.ts";
+import { writeContract } from "./contract.ts";
 import { driftCandidate } from "./drift.ts";
 import { listNow } from "./listing.ts";
 import type { SessionRow } from "./rows.ts";

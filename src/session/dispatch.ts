@@ -22,8 +22,8 @@ import {
 } from "../turn/history.ts";
 import { storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent } from "./agent.ts";
+import { storedInputs } from "./compile.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
-import { storedInputs } from "./contract.ts";
 import { historyItem, loadHistory, loadPrompt } from "./restore.ts";
 import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
 

@@ -3,8 +3,8 @@ import { DIRECTORY_GLANCE_MS } from "../limits.ts";
 import type { AgentDefinition } from "../prompt/agent.ts";
 import { type ContractInputs, compileContract } from "../prompt/contract.ts";
 import { type FoundAgent, findAgent, isOwnAgent, newestAgent } from "./agent.ts";
-import { isoTime, isSameSession, type SessionContext, sessionRow } from "./context.ts";
-import { notice, storedInputs } from "./contract.ts";
+import { storedInputs } from "./compile.ts";
+import { isoTime, isSameSession, notice, type SessionContext, sessionRow } from "./context.ts";
 import type { SessionRow } from "./rows.ts";
 
 /**

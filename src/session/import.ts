@@ -8,17 +8,9 @@ import { restoredContract } from "../prompt/contract.ts";
 import { conflicts, IDENTITY_VERSION, type Identity, type IdentityInput } from "../prompt/identity.ts";
 import { preparePrompt } from "../prompt/prepare.ts";
 import type { SavedPrompt, SavedState } from "../prompt/saved.ts";
+import { type FreshContract, recompile, storedInputs } from "./compile.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
-import {
-  adopt,
-  beginEpoch,
-  busy,
-  cutHistoryOff,
-  type FreshContract,
-  keepPrepared,
-  recompile,
-  storedInputs,
-} from "./contract.ts";
+import { adopt, beginEpoch, busy, cutHistoryOff, keepPrepared } from "./contract.ts";
 import { writeDrift } from "./drift.ts";
 
 export interface ImportedMessage {

@@ -2,8 +2,7 @@
 import { crashPoint } from "../crash-points.ts";
 import { OUTBOX_BATCH } from "../limits.ts";
 import { sha256Hex } from "../prompt/hash.ts";
-import { type SessionContext, sessionRow } from "./context.ts";
-import { notice } from "./contract.ts";
+import { notice, type SessionContext, sessionRow } from "./context.ts";
 import type { OutboxRow } from "./rows.ts";
 
 /** Uploads what waits, a batch at a time. Throws when R2 fails; what was sent by then is off the list. */

@@ -8,8 +8,7 @@ import { sha256Hex } from "../prompt/hash.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
 import { type HistoryItem, messageTokens } from "../turn/history.ts";
-import { isSameSession, type SessionContext, sessionRow } from "./context.ts";
-import { notice } from "./contract.ts";
+import { isSameSession, notice, type SessionContext, sessionRow } from "./context.ts";
 import type { MessageRow } from "./rows.ts";
 
 /** The prompt in use, from memory or from SQLite, without leaving the tick; `null` when it must be healed first. */
