@@ -2,6 +2,7 @@
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import { bundle } from "#prompts";
 import { checkPublication } from "../../directory/publication.ts";
+import { ok } from "../../errors.ts";
 import { AGENT_NAME, type AgentDefinition } from "../../prompt/agent.ts";
 import { byCodeUnits } from "../../prompt/text.ts";
 import { requireScopes } from "../auth.ts";
@@ -9,7 +10,7 @@ import type { AppEnv } from "../env.ts";
 import type { Principal } from "../principal.ts";
 import { Problem, unwrap } from "../problem.ts";
 import { Agent, Agents, PublishAgentBody, PublishedAgent } from "../schemas.ts";
-import { body, directoryStub, json, problems } from "./common.ts";
+import { askDirectory, body, json, problems } from "./common.ts";
 
 const params = z.object({ name: z.string() });
 
@@ -54,7 +55,7 @@ const deleteAgent = createRoute({
 
 export function agentRoutes(app: OpenAPIHono<AppEnv>): void {
   app.openapi(listAgents, async (c) => {
-    const published = unwrap(await directoryStub(c).agents());
+    const published = unwrap(await askDirectory(c, (directory) => directory.agents()));
     const shadowed = new Set(published.map(({ name }) => name));
     const bundled = Object.values(bundle.agents).filter(({ name }) => !shadowed.has(name));
     const items = [
@@ -67,7 +68,8 @@ export function agentRoutes(app: OpenAPIHono<AppEnv>): void {
   });
   app.openapi(getAgent, async (c) => {
     const { name } = c.req.valid("param");
-    const published = AGENT_NAME.test(name) ? unwrap(await directoryStub(c).agent(name, null)) : null;
+    const found = AGENT_NAME.test(name) ? await askDirectory(c, (directory) => directory.agent(name, null)) : ok(null);
+    const published = unwrap(found);
     if (published !== null && published !== "same") {
       return c.json(agentResource(published, "published", c.get("principal")), 200);
     }
@@ -79,13 +81,14 @@ export function agentRoutes(app: OpenAPIHono<AppEnv>): void {
     const rules = { skills: bundle.skills, toolHosts: c.env.TOOL_HOSTS };
     const texts = files as AgentDefinition["files"]; // JSON holds no undefined
     const { definition, warnings } = unwrap(checkPublication(c.req.valid("param").name, config, texts, rules));
-    const { created } = unwrap(await directoryStub(c).publish(definition));
+    const { created } = unwrap(await askDirectory(c, (directory) => directory.publish(definition)));
     const agent = { ...agentResource(definition, "published", c.get("principal")), warnings };
     return created ? c.json(agent, 201, { location: `/v1/agents/${definition.name}` }) : c.json(agent, 200);
   });
   app.openapi(deleteAgent, async (c) => {
     const { name } = c.req.valid("param");
-    if (!AGENT_NAME.test(name) || !unwrap(await directoryStub(c).unpublish(name))) throw noSuchAgent();
+    if (!AGENT_NAME.test(name)) throw noSuchAgent();
+    if (!unwrap(await askDirectory(c, (directory) => directory.unpublish(name)))) throw noSuchAgent();
     return c.body(null, 204);
   });
 }

@@ -1,6 +1,9 @@
-/** What the routes of a session share: the object behind an id, and the problem responses of the description. */
+/** What the routes share: the object behind an id, the directory, and the problem responses of the description. */
 import type { Context } from "hono";
+import { DirectoryClient } from "../../directory/client.ts";
 import type { DirectoryObject } from "../../directory/object.ts";
+import type { Result } from "../../errors.ts";
+import { DIRECTORY_WAIT_MS } from "../../limits.ts";
 import type { SessionObject } from "../../session/object.ts";
 import type { AppEnv } from "../env.ts";
 import { objectName } from "../principal.ts";
@@ -17,9 +20,12 @@ export function sessionStub(c: Context<AppEnv>, id = c.req.param("id") ?? ""): D
   return c.env.SESSIONS.getByName(name);
 }
 
-/** The caller's tenant's directory. */
-export function directoryStub(c: Context<AppEnv>): DurableObjectStub<DirectoryObject> {
-  return c.env.DIRECTORY.getByName(c.get("principal").tenant);
+/** Asks the directory of the caller's tenant. */
+export function askDirectory<T>(
+  c: Context<AppEnv>,
+  call: (directory: DurableObjectStub<DirectoryObject>) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  return new DirectoryClient(c.env.DIRECTORY).ask(c.get("principal").tenant, DIRECTORY_WAIT_MS, call);
 }
 
 export const problems = {

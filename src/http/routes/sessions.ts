@@ -19,7 +19,7 @@ import {
   ShownSession,
 } from "../schemas.ts";
 import { shownSession } from "../view.ts";
-import { body, directoryStub, json, problems, sessionStub, untyped } from "./common.ts";
+import { askDirectory, body, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 
@@ -152,7 +152,7 @@ export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
   });
   app.openapi(listSessions, async (c) => {
     const { agent = null, state = null, after = null, limit } = c.req.valid("query");
-    return c.json(unwrap(await directoryStub(c).list({ agent, state, after, limit })), 200);
+    return c.json(unwrap(await askDirectory(c, (directory) => directory.list({ agent, state, after, limit }))), 200);
   });
   app.openapi(getSession, async (c) => c.json(shownSession(c, unwrap(await sessionStub(c).get())), 200));
   app.openapi(patchSession, async (c) => c.json(unwrap(await sessionStub(c).change(c.req.valid("json"))), 200));
