@@ -1,4 +1,8 @@
 /** A session's entry in its tenant's directory, and what keeps it from ever going back to an older one. */
+import { MAX_ID_LENGTH } from "../limits.ts";
+
+/** What a session may be called. */
+export const SESSION_ID = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._~-]{0,${MAX_ID_LENGTH - 1}}$`);
 
 export const ENTRY_STATES = ["idle", "running", "unknown"] as const;
 
@@ -45,7 +49,7 @@ export function writeCursor({ createdAt, id }: EntryCursor): string {
 /** Only what `writeCursor` writes is a cursor. */
 export function readCursor(text: string): EntryCursor | null {
   const decoded = Buffer.from(text, "base64url").toString();
-  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/([A-Za-z0-9][A-Za-z0-9._~-]{0,127})$/.exec(decoded);
-  const cursor = match === null ? null : { createdAt: match[1]!, id: match[2]! };
-  return cursor !== null && writeCursor(cursor) === text ? cursor : null;
+  const [, createdAt = "", id = ""] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/(.+)$/.exec(decoded) ?? [];
+  const cursor = { createdAt, id };
+  return SESSION_ID.test(id) && writeCursor(cursor) === text ? cursor : null;
 }

@@ -10,7 +10,7 @@ import {
 import type { Block } from "../log/entries.ts";
 import { callerMetadata } from "../prompt/saved.ts";
 import { byteLength } from "../prompt/text.ts";
-import { JsonObject, NewIdentity, tooLarge } from "./schemas.ts";
+import { JsonObject, NewIdentity, tooLarge } from "./requests.ts";
 
 const TextBlock = z.strictObject({
   type: z.enum(["text", "reference", "event", "notice", "header"]),

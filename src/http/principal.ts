@@ -1,6 +1,7 @@
 /** Who is calling, which sessions that opens, and what may be done with them. */
+
+import { SESSION_ID } from "../directory/entry.ts";
 import type { Scope } from "./keys.ts";
-import { SESSION_ID } from "./schemas.ts";
 
 export type Principal =
   /** Everybody on this machine, while nothing is configured: all scopes of the tenant `dev`. */

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import type { SessionResource, TurnResource } from "../session/resources.ts";
 import type { AppEnv } from "./env.ts";
-import { TOKEN_SESSION_FIELDS, TOKEN_TURN_FIELDS } from "./schemas.ts";
+import { TOKEN_SESSION_FIELDS, TOKEN_TURN_FIELDS } from "./responses.ts";
 
 export type ShownSession = SessionResource | Pick<SessionResource, (typeof TOKEN_SESSION_FIELDS)[number]>;
 export type ShownTurn = TurnResource | Pick<TurnResource, (typeof TOKEN_TURN_FIELDS)[number]>;

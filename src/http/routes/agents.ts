@@ -9,7 +9,8 @@ import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import type { Principal } from "../principal.ts";
 import { Problem, unwrap } from "../problem.ts";
-import { Agent, Agents, PublishAgentBody, PublishedAgent } from "../schemas.ts";
+import { PublishAgentBody } from "../requests.ts";
+import { Agent, Agents, PublishedAgent } from "../responses.ts";
 import { askDirectory, body, json, problems } from "./common.ts";
 
 const params = z.object({ name: z.string() });

@@ -8,7 +8,7 @@ import type { SessionObject } from "../../session/object.ts";
 import type { AppEnv } from "../env.ts";
 import { objectName } from "../principal.ts";
 import { noSuchSession } from "../problem.ts";
-import { ProblemBody } from "../schemas.ts";
+import { ProblemBody } from "../responses.ts";
 
 /**
  * The object of a session that the caller can reach: the path's `{id}` unless another is given. Any other is `not_found`,

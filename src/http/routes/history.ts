@@ -9,7 +9,7 @@ import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { History, PutHistoryBody } from "../history-schema.ts";
 import { unwrap } from "../problem.ts";
-import { Session } from "../schemas.ts";
+import { Session } from "../responses.ts";
 import { body, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });

@@ -3,21 +3,8 @@ import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { unwrap } from "../problem.ts";
-import {
-  ContextView,
-  ContractView,
-  CreateSessionBody,
-  EmptyBody,
-  Messages,
-  PageQuery,
-  PatchSessionBody,
-  Prompts,
-  RefreshBody,
-  Session,
-  Sessions,
-  SessionsQuery,
-  ShownSession,
-} from "../schemas.ts";
+import { CreateSessionBody, EmptyBody, PageQuery, PatchSessionBody, RefreshBody, SessionsQuery } from "../requests.ts";
+import { ContextView, ContractView, Messages, Prompts, Session, Sessions, ShownSession } from "../responses.ts";
 import { shownSession } from "../view.ts";
 import { askDirectory, body, json, problems, sessionStub, untyped } from "./common.ts";
 

@@ -3,7 +3,8 @@ import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import { requireScopes, tokenKeys } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { unwrap } from "../problem.ts";
-import { CreateTokenBody, Token } from "../schemas.ts";
+import { CreateTokenBody } from "../requests.ts";
+import { Token } from "../responses.ts";
 import { mintSessionToken } from "../tokens.ts";
 import { body, json, problems, sessionStub } from "./common.ts";
 

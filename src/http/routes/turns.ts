@@ -10,7 +10,8 @@ import { isSettled } from "../../turn/table.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { Problem, unwrap } from "../problem.ts";
-import { CreateTurnBody, EmptyBody, PageQuery, ShownTurn, Turn, Turns } from "../schemas.ts";
+import { CreateTurnBody, EmptyBody, PageQuery } from "../requests.ts";
+import { ShownTurn, Turn, Turns } from "../responses.ts";
 import { shownTurn } from "../view.ts";
 import { body, json, problems, sessionStub, untyped } from "./common.ts";
 
