@@ -71,10 +71,10 @@ export function noteRefusal(ctx: SessionContext, live: LiveTurn, outcome: CallOu
 
 /**
  * No live attempt is there for a dispatched turn: nobody can say what became of it. What was kept of its answer is shown,
- * but later requests see the marker alone.
+ * but later requests see the marker alone. What `then` writes is in the same transaction.
  */
-export function loseTurn(ctx: SessionContext, live: LiveTurn): void {
-  end(ctx, live, "lose", null, ({ n }) => {
+export function loseTurn(ctx: SessionContext, live: LiveTurn, then: () => void): void {
+  const write = ({ n }: TurnRow): Ending => {
     const text = `${turnId(n)} was dispatched and its attempt is gone; whether the model answered is not known.`;
     notice(ctx, "interrupted", text, n);
     const said = ctx.store.said(n);
@@ -83,7 +83,8 @@ export function loseTurn(ctx: SessionContext, live: LiveTurn): void {
     const unheard = said === null ? null : writeAnswer(ctx, live, false).seq;
     if (unheard !== null) hideMessage(ctx, unheard);
     return { ...NOTHING, messages: [writeMarker(ctx, n, "interrupted")], answerSeq: unheard };
-  });
+  };
+  end(ctx, live, "lose", null, write, then);
 }
 
 /** Takes one message out of the history, the latest of all. */
@@ -102,6 +103,7 @@ function end(
   signal: EndingSignal,
   reason: ErrorCode | null,
   write: (turn: TurnRow) => Ending,
+  then: () => void = () => undefined,
 ): void {
   const { n } = live.view;
   const { store } = ctx;
@@ -123,6 +125,7 @@ function end(
     store.updateSession({ ...sessionAfter(ctx, row, live, turn, state, endedAt), ...history });
     if (state === "unknown") listNow(ctx);
     else listSoon(ctx);
+    then();
     crashPoint("end.inside");
     return { ending, cutTakenBack: history !== null && history.historyFrom !== row.historyFrom };
   });

@@ -32,10 +32,7 @@ function settle(ctx: SessionContext): void {
     if (!IN_FLIGHT.includes(state) || ctx.live.get(n)?.running) continue;
     try {
       // Whole or not at all: an unknown turn is never tried again by itself later.
-      ctx.store.transaction(() => {
-        loseTurn(ctx, follow(ctx, ctx.store.turn(n)!));
-        retryUnasked(ctx, n);
-      });
+      loseTurn(ctx, follow(ctx, ctx.store.turn(n)!), () => retryUnasked(ctx, n));
     } finally {
       ctx.memory.history = null;
     }
