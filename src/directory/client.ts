@@ -24,7 +24,7 @@ export class DirectoryClient {
       // A stub that has failed once fails for good: a new one each time.
       return await Promise.race([call(this.#namespace.getByName(tenant)), late]);
     } catch (error) {
-      console.error("the directory failed:", error instanceof Error ? error.message : error);
+      console.error("the directory failed:", error);
       return directoryUnavailable();
     } finally {
       clearTimeout(timer);

@@ -63,16 +63,21 @@ async function callUntilAnswered(ctx: SessionContext, live: LiveTurn, plan: Plan
 
 async function callOnce(ctx: SessionContext, live: LiveTurn, plan: PlannedCall): Promise<CallOutcome> {
   const checkpoint = new Checkpoint(ctx, live);
+  const bugs: unknown[] = [];
+  const onText = (text: string) => {
+    try {
+      live.append(text);
+      crashPoint("call.text");
+      checkpoint.grew();
+    } catch (error) {
+      bugs.push(error); // ours, and no fault of the provider's stream
+      live.abort.abort();
+    }
+  };
   try {
-    return await callModel(plan.provider, plan.body, {
-      signal: live.abort.signal,
-      now: ctx.now,
-      onText: (text) => {
-        live.append(text);
-        crashPoint("call.text");
-        checkpoint.grew();
-      },
-    });
+    const outcome = await callModel(plan.provider, plan.body, { signal: live.abort.signal, now: ctx.now, onText });
+    if (bugs.length > 0) throw bugs[0];
+    return outcome;
   } finally {
     checkpoint.stop();
   }
