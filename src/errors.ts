@@ -13,7 +13,7 @@ export const ERRORS = {
   insufficient_scope: { status: 403, title: "The key or token does not allow this" },
   not_found: { status: 404, title: "Not found" },
   identity_conflict: { status: 409, title: "The session has another identity" },
-  session_exists: { status: 409, title: "The session exists with another agent" },
+  session_exists: { status: 409, title: "The session exists already" },
   busy: { status: 409, title: "A turn is running" },
   wrong_state: { status: 409, title: "The turn's state does not allow this" },
   outcome_unknown: { status: 409, title: "The outcome of the turn is not known" },

@@ -36,6 +36,14 @@ export const MAX_HISTORY_MESSAGES = 20_000;
 /** Blocks of one imported message: 400. A turn's input holds up to 6,666 parts (three values each), each of them a block. */
 export const MAX_MESSAGE_BLOCKS = 7_000;
 
+/**
+ * A whole log that is imported: 413. It is checked to its end before anything is written, so all of it is in memory at once,
+ * where a character may take two bytes that took one here, and once more the line that is being read; an object has 128 MB.
+ */
+export const MAX_IMPORT_BYTES = 32 * 1024 * 1024;
+/** The first line of an imported log, which names the session: 400. It holds an id, an agent and a time. */
+export const MAX_IMPORT_HEADER_BYTES = 16 * 1024;
+
 /** Faults named in one problem response, and characters of each text in it: the answer must not grow with the body. */
 export const MAX_FIELD_ERRORS = 20;
 export const MAX_PROBLEM_TEXT = 500;

@@ -9,6 +9,7 @@ import { failureOf, Problem, problemResponse } from "./problem.ts";
 import { limitRate } from "./rate.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { historyRoutes } from "./routes/history.ts";
+import { importRoutes } from "./routes/imports.ts";
 import { openRoutes } from "./routes/open.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { tokenRoutes } from "./routes/tokens.ts";
@@ -30,6 +31,7 @@ export function createApp(): OpenAPIHono<AppEnv> {
   agentRoutes(app);
   sessionRoutes(app);
   historyRoutes(app);
+  importRoutes(app);
   turnRoutes(app);
   tokenRoutes(app);
   return app;

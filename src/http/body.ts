@@ -12,6 +12,9 @@ import type { AppEnv } from "./env.ts";
 import { Problem } from "./problem.ts";
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
+const NDJSON_TYPE = /^application\/x-ndjson\s*(;|$)/i;
+/** The one route whose body is no JSON text: it is read as it comes, by the session's object. */
+export const IMPORT_PATH = "/v1/imports";
 
 /** Not every path that ends so: an agent may be called "history". */
 const HISTORY_PATH = /^\/v1\/sessions\/[^/]+\/history$/;
@@ -30,7 +33,12 @@ const HISTORY_LIMITS: BodyLimits = { bytes: MAX_HISTORY_BODY_BYTES, values: MAX_
  */
 export const jsonBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.req.method !== "POST" && c.req.method !== "PUT" && c.req.method !== "PATCH") return next();
-  if (!JSON_TYPE.test(c.req.header("content-type") ?? "")) {
+  const type = c.req.header("content-type") ?? "";
+  if (c.req.path === IMPORT_PATH) {
+    if (NDJSON_TYPE.test(type)) return next();
+    throw new Problem({ code: "unsupported_media_type", detail: "Send content-type: application/x-ndjson." });
+  }
+  if (!JSON_TYPE.test(type)) {
     throw new Problem({ code: "unsupported_media_type", detail: "Send content-type: application/json." });
   }
   const limits = c.req.method === "PUT" && HISTORY_PATH.test(c.req.path) ? HISTORY_LIMITS : LIMITS;

@@ -72,7 +72,14 @@ export interface EntryBodies {
     status: "complete" | "partial";
     metadata: Record<string, unknown> | null;
   };
-  turn: { state: string; event: EventName; attempt: number; reason: string | null };
+  turn: {
+    state: string;
+    event: EventName;
+    attempt: number;
+    reason: string | null;
+    /** Of an accepted turn: its caller's `Idempotency-Key`, and the hash of the body that came under it. */
+    key?: { value: string; bodySha256: string };
+  };
   request: {
     attempt: number;
     call: number;
@@ -122,10 +129,13 @@ export type Entry = {
 export type MessageEntry = Extract<Entry, { type: "message" }>;
 export type RequestEntry = Extract<Entry, { type: "request" }>;
 
-/** A text the log relies on, inlined in exports before its first use. */
+/**
+ * A text inlined in exports: one the log relies on, before its first use, or (`state`) what the session keeps besides its
+ * log, after the last entry.
+ */
 export interface SnapshotLine {
   type: "snapshot";
-  kind: "contract" | "prompt" | "tools";
+  kind: "contract" | "prompt" | "tools" | "state";
   sha256: string;
   text: string;
 }

@@ -13,19 +13,23 @@ export type Level = "main" | "sub";
 
 export type Slot = "base" | "developer" | "reference" | "turn";
 
+/** Where a piece of prompt text comes from. */
+export const BLOCK_SOURCES = [
+  "platform",
+  "identity",
+  "skill",
+  "agents",
+  "project",
+  "hook",
+  "description",
+  "override",
+  "reference",
+  "restored",
+] as const;
+
 export interface PromptBlock {
   slot: Slot;
-  source:
-    | "platform"
-    | "identity"
-    | "skill"
-    | "agents"
-    | "project"
-    | "hook"
-    | "description"
-    | "override"
-    | "reference"
-    | "restored";
+  source: (typeof BLOCK_SOURCES)[number];
   id: string;
   text: string;
 }

@@ -6,6 +6,7 @@ import { crashPoint } from "../crash-points.ts";
 import { ok, type Result } from "../errors.ts";
 import { DEFAULT_HISTORY_TOKENS } from "../limits.ts";
 import { type EntryBodies, PROJECTION, type TemporaryText, type WireParams } from "../log/entries.ts";
+import { turnId } from "../log/ids.ts";
 import { templateValues } from "../prompt/contract.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import { expand } from "../prompt/template.ts";
@@ -25,7 +26,7 @@ import { findAgent } from "./agent.ts";
 import { storedInputs } from "./compile.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { historyItem, loadHistory, loadPrompt } from "./restore.ts";
-import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
+import type { SessionRow, TurnRow } from "./rows.ts";
 
 /** A rendered call, ready to be committed and sent. */
 export interface PlannedCall {

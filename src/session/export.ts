@@ -3,35 +3,70 @@
 import { createHash } from "node:crypto";
 import { EXPORT_PAGE_BYTES, EXPORT_PAGE_ROWS } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
+import { turnId } from "../log/ids.ts";
 import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
+import { type SessionState, STATE_VERSION, stateText } from "../log/session-state.ts";
 import { fingerprintHex } from "../prompt/fingerprint.ts";
+import { sha256Hex } from "../prompt/hash.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
-import type { SessionContext } from "./context.ts";
+import { findAgent } from "./agent.ts";
+import { storedInputs } from "./compile.ts";
+import { type SessionContext, sessionRow } from "./context.ts";
 import { restoreText } from "./restore.ts";
-import { type LogRow, turnId } from "./rows.ts";
+import type { LogRow } from "./rows.ts";
 import { textStream } from "./text-stream.ts";
 
-/** Everything up to now; entries written while it is read are left for the next export. */
+/**
+ * Everything up to now, and what the session keeps besides its log; entries written while it is read are left for the
+ * next export.
+ */
 export function exportLog(ctx: SessionContext): ReadableStream<Uint8Array> {
-  return textStream(readPages(ctx, ctx.store.nextSeq()));
+  return textStream(readPages(ctx, ctx.store.nextSeq(), currentState(ctx)));
 }
 
-async function* readPages(ctx: SessionContext, to: number): AsyncGenerator<string, undefined> {
+interface Named {
+  kind: Exclude<SnapshotKind, "tools">;
+  sha256: string;
+}
+
+async function* readPages(ctx: SessionContext, to: number, state: SessionState): AsyncGenerator<string, undefined> {
   const hash = createHash("sha256");
   const inlined = new Set<string>();
   let lines = 0;
+  const counted = (page: string[]) => {
+    const text = page.join("");
+    hash.update(text);
+    lines += page.length;
+    return text;
+  };
   for (let from = 1; from < to; ) {
     const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
     if (rows.length === 0) break;
     const page: string[] = [];
-    for (const row of rows) page.push(...(await snapshotOf(ctx, row, inlined)), lineOf(row));
-    const text = page.join("");
-    hash.update(text);
-    lines += page.length;
+    for (const row of rows) page.push(...(await snapshotOf(ctx, namedText(row), inlined)), lineOf(row));
     from = rows.at(-1)!.seq + 1;
-    yield text;
+    yield counted(page);
   }
+  // Prompts that no request was sent with yet.
+  for (const { sha256 } of state.prepared) {
+    yield counted(await snapshotOf(ctx, { kind: "prompt", sha256 }, inlined));
+  }
+  const text = stateText(state);
+  yield counted([snapshotLine({ kind: "state", sha256: sha256Hex(text), text })]);
   yield endLine({ entries: lines, sha256: hash.digest("hex") });
+}
+
+function currentState(ctx: SessionContext): SessionState {
+  const { store } = ctx;
+  const { model, family, metadata, agentVersion, agentSource, policy, promptSha256, drift, updatedAt } =
+    sessionRow(ctx);
+  return {
+    version: STATE_VERSION,
+    ...{ model, family, metadata, agentVersion, agentSource, policy, promptSha256, drift, updatedAt },
+    inputs: storedInputs(ctx),
+    agent: agentSource === "published" ? findAgent(ctx) : null,
+    prepared: store.allPrepared(),
+  };
 }
 
 function lineOf(row: LogRow): string {
@@ -42,8 +77,7 @@ function lineOf(row: LogRow): string {
  * The text an entry names, the first time it is named: healed from R2 if its copy here is damaged. What is nowhere whole
  * is left out, never replaced.
  */
-async function snapshotOf(ctx: SessionContext, row: LogRow, inlined: Set<string>): Promise<string[]> {
-  const named = namedText(row);
+async function snapshotOf(ctx: SessionContext, named: Named | null, inlined: Set<string>): Promise<string[]> {
   if (named === null) return [];
   const key = `${named.kind}:${named.sha256}`;
   if (inlined.has(key)) return [];
@@ -52,7 +86,7 @@ async function snapshotOf(ctx: SessionContext, row: LogRow, inlined: Set<string>
   return text.ok ? [snapshotLine({ ...named, text: text.value })] : [];
 }
 
-function namedText(row: LogRow): { kind: SnapshotKind; sha256: string } | null {
+function namedText(row: LogRow): Named | null {
   if (row.type === "contract") {
     const body = JSON.parse(row.body) as EntryBodies["contract"];
     return { kind: "contract", sha256: fingerprintHex(body.fingerprint) };

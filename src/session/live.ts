@@ -4,10 +4,10 @@
  */
 import { STREAM_KEEPALIVE_MS } from "../limits.ts";
 import type { Usage } from "../log/entries.ts";
+import { turnId } from "../log/ids.ts";
 import { utf8 } from "../prompt/text.ts";
 import { isSettled, TURN_TABLE, type TurnState } from "../turn/table.ts";
 import { type Cursor, cursorId } from "./cursor.ts";
-import { turnId } from "./rows.ts";
 import { SpokenText } from "./spoken.ts";
 
 export interface TurnView {

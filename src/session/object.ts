@@ -13,6 +13,7 @@ import {
   OUTBOX_RETRY_MS,
   STORAGE_RETRY_AFTER_SECONDS,
 } from "../limits.ts";
+import { turnNumber } from "../log/ids.ts";
 import { Snapshots } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
 import { Alarm } from "./alarm.ts";
@@ -28,6 +29,7 @@ import { eraseSession } from "./erase.ts";
 import { exportLog } from "./export.ts";
 import { exportHistory } from "./history.ts";
 import { type HistoryImport, importHistory } from "./import.ts";
+import { type ImportTarget, importLog } from "./import-log.ts";
 import { Lane } from "./lane.ts";
 import { sendEntry } from "./listing.ts";
 import { emptyMemory, forgetStored } from "./memory.ts";
@@ -42,7 +44,7 @@ import type {
   TurnResource,
 } from "./resources.ts";
 import { abandonTurn, retryTurn } from "./retry.ts";
-import { type TurnRow, turnNumber } from "./rows.ts";
+import type { TurnRow } from "./rows.ts";
 import { cancel, startNext, submitTurn, type TurnRequest } from "./run.ts";
 import { Store } from "./store.ts";
 import { settleStrays, settleStraysAgain } from "./strays.ts";
@@ -99,6 +101,17 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
       const session = viewSession(this.#ctx);
       const drift = candidate === null ? session.drift : { candidate, since: isoTime(this.#ctx) };
       return ok({ created, session: { ...session, drift } });
+    });
+  }
+
+  /** A session from the export of another. It has left nothing running, so nothing is sent because of it. */
+  async importLog(target: ImportTarget, body: ReadableStream<Uint8Array>): Promise<Result<SessionResource>> {
+    return this.#guarded(async () => {
+      const made = await importLog(this.#ctx, target, body);
+      if (!made.ok) return made;
+      this.#ctx.arm();
+      drainSoon(this.#ctx);
+      return ok(viewSession(this.#ctx));
     });
   }
 

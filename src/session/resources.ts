@@ -1,11 +1,12 @@
 /** Rows to the resources the API shows. */
 
 import type { EntryBodies, Role, Usage } from "../log/entries.ts";
+import { messageId, turnId } from "../log/ids.ts";
 import type { BlockRef } from "../prompt/contract.ts";
 import type { Identity } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
 import type { TurnState } from "../turn/table.ts";
-import { type MessageRow, messageId, type SessionRow, type TurnRow, turnId } from "./rows.ts";
+import type { MessageRow, SessionRow, TurnRow } from "./rows.ts";
 
 export interface SessionResource {
   id: string;

@@ -2,12 +2,12 @@
 import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { MAX_ATTEMPTS } from "../limits.ts";
-import type { SeqRange } from "../log/entries.ts";
-import { splitGap } from "../turn/history.ts";
+import { turnId } from "../log/ids.ts";
+import { withMessage } from "../turn/history.ts";
 import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { listSoon } from "./listing.ts";
-import { type SessionRow, type TurnRow, turnId } from "./rows.ts";
+import type { SessionRow, TurnRow } from "./rows.ts";
 import { historyWithout } from "./settle.ts";
 
 /** Why an abandoned turn has failed; it is final. */
@@ -31,6 +31,9 @@ export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
 export function writeRetry(ctx: SessionContext, turn: TurnRow): Result<void> {
   if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
   if (turn.attempt >= MAX_ATTEMPTS) return fail("wrong_state", `The turn was tried ${turn.attempt} times already.`);
+  if (turn.userSeq === null && turn.input === null) {
+    return fail("wrong_state", "The turn was never sent, and its input did not come with the imported log.");
+  }
   const { store } = ctx;
   const row = sessionRow(ctx);
   if (beforeClear(row, turn)) {
@@ -54,11 +57,8 @@ export function writeRetry(ctx: SessionContext, turn: TurnRow): Result<void> {
   store.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
   // Of the earlier attempt only the input counts from here on.
   const history = historyWithout(ctx, row, turn);
-  const kept = (gaps: SeqRange[]) => (turn.userSeq === null ? gaps : splitGap(gaps, turn.userSeq));
   store.updateSession({
-    historyFrom: history.historyFrom,
-    gaps: kept(history.gaps),
-    cut: history.cut === null ? null : { ...history.cut, gaps: kept(history.cut.gaps) },
+    ...(turn.userSeq === null ? history : withMessage(history, turn.userSeq)),
     messageCount: row.messageCount - countedIn(row, turn),
     endedThrough: Math.min(row.endedThrough, turn.n - 1),
     updatedAt: now,

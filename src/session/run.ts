@@ -6,6 +6,7 @@ import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { MAX_QUEUED_TURNS } from "../limits.ts";
 import type { TemporaryText } from "../log/entries.ts";
+import { messageId } from "../log/ids.ts";
 import { conflicts, type IdentityInput } from "../prompt/identity.ts";
 import type { EventName } from "../prompt/sources.ts";
 import { StorageError } from "../storage/database.ts";
@@ -20,7 +21,7 @@ import { listSoon } from "./listing.ts";
 import { LiveTurn } from "./live.ts";
 import { messageText } from "./resources.ts";
 import { loadPrompt, restorePrompt } from "./restore.ts";
-import { messageId, type TurnRow } from "./rows.ts";
+import type { TurnRow } from "./rows.ts";
 import { cancelTurn, failUnsent } from "./settle.ts";
 
 /** A turn request, already validated. */
@@ -85,7 +86,8 @@ function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
   const userSeq = store.transaction(() => {
     store.insertTurn(turn);
     if (request.key !== null) store.insertKey(request.key, turn.n, request.bodySha256);
-    const body = { state: "queued", event: turn.event, attempt: 1, reason: null };
+    const key = request.key === null ? {} : { key: { value: request.key, bodySha256: request.bodySha256 } };
+    const body = { state: "queued", event: turn.event, attempt: 1, reason: null, ...key };
     store.append(turn.createdAt, { type: "turn", body }, turn.n);
     listSoon(ctx);
     crashPoint("accept.inside");

@@ -2,11 +2,12 @@
 import { crashPoint } from "../crash-points.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { EntryBodies, SeqRange } from "../log/entries.ts";
+import { messageId, turnId } from "../log/ids.ts";
 import { templateValues } from "../prompt/contract.ts";
 import type { NoticeName } from "../prompt/sources.ts";
 import { expand } from "../prompt/template.ts";
 import type { CallOutcome } from "../runtime/model.ts";
-import { addGap } from "../turn/history.ts";
+import { type HistoryBounds, withoutLatest, withoutTurn } from "../turn/history.ts";
 import { OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { findAgent } from "./agent.ts";
 import { storedInputs } from "./compile.ts";
@@ -15,7 +16,7 @@ import { hasOpened } from "./dispatch.ts";
 import { listNow, listSoon } from "./listing.ts";
 import type { LiveTurn } from "./live.ts";
 import { historyItem, loadHistory } from "./restore.ts";
-import { messageId, type SessionRow, type TurnRow, turnId } from "./rows.ts";
+import type { SessionRow, TurnRow } from "./rows.ts";
 
 /** A message written while a turn ends, as the history in memory takes it up. */
 type NewMessage = Parameters<typeof historyItem>[0];
@@ -81,17 +82,10 @@ export function loseTurn(ctx: SessionContext, live: LiveTurn, then: () => void):
     if (said !== null) live.update({ text: said });
     live.kept = said !== null;
     const unheard = said === null ? null : writeAnswer(ctx, live, false).seq;
-    if (unheard !== null) hideMessage(ctx, unheard);
+    if (unheard !== null) ctx.store.updateSession(withoutLatest(sessionRow(ctx), unheard));
     return { ...NOTHING, messages: [writeMarker(ctx, n, "interrupted")], answerSeq: unheard };
   };
   end(ctx, live, "lose", null, write, then);
-}
-
-/** Takes one message out of the history, the latest of all. */
-function hideMessage(ctx: SessionContext, seq: number): void {
-  const { gaps, cut } = sessionRow(ctx);
-  const without = (known: SeqRange[]): SeqRange[] => addGap(known, [seq, seq], { before: seq - 1, after: seq + 1 });
-  ctx.store.updateSession({ gaps: without(gaps), cut: cut === null ? null : { ...cut, gaps: without(cut.gaps) } });
 }
 
 type EndingSignal = "complete" | "fail" | "cancel" | "lose";
@@ -171,37 +165,20 @@ function openingAfter(ctx: SessionContext, row: SessionRow, turn: TurnRow, state
   return kept ? turn.n : row.openingTurn;
 }
 
-/**
- * The history without a turn: without what was said in it, and without the cut that its size had made. A turn that the
- * history no longer reaches (cleared, pushed out) leaves it as it is; a cut of another turn stays, and knows of this one.
- */
-export function historyWithout(
-  ctx: SessionContext,
-  row: SessionRow,
-  { n, userSeq }: TurnRow,
-): Pick<SessionRow, "historyFrom" | "gaps" | "cut"> {
-  const own = row.cut?.turn === n ? row.cut : null;
-  if (own !== null) {
+/** The history without a turn, with a notice where that takes the cut back that its size had made. */
+export function historyWithout(ctx: SessionContext, row: SessionRow, { n, userSeq }: TurnRow): HistoryBounds {
+  if (row.cut?.turn === n) {
     const text = `The messages that ${turnId(n)} had pushed out of the history are sent again.`;
     notice(ctx, "history_restored", text, n);
   }
-  const historyFrom = own?.from ?? row.historyFrom;
-  const cut = own === null ? row.cut : null;
-  const gaps = own?.gaps ?? row.gaps;
-  if (userSeq === null) return { historyFrom, gaps, cut };
+  if (userSeq === null) return withoutTurn(row, n, null, { before: 0, after: 0 });
   const said: SeqRange = [userSeq, ctx.store.lastMessageOf(n, userSeq)];
   const sent = loadHistory(ctx);
-  const visible = {
+  return withoutTurn(row, n, said, {
     // Where no message is sent before it, the last one before the history's start (which its size may have moved) is nearest.
     before: sent.findLast((item) => item.seq < userSeq)?.seq ?? row.historyFrom - 1,
     after: sent.find((item) => item.seq > said[1])?.seq ?? Number.MAX_SAFE_INTEGER,
-  };
-  const without = (from: number, known: SeqRange[]) => (userSeq < from ? known : addGap(known, said, visible));
-  return {
-    historyFrom,
-    gaps: without(historyFrom, gaps),
-    cut: cut === null ? null : { ...cut, gaps: without(cut.from, cut.gaps) },
-  };
+  });
 }
 
 /** The model's words, whole or as far as they came. */

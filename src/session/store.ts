@@ -4,6 +4,7 @@
  */
 import { MAX_ROW_VALUE_BYTES } from "../limits.ts";
 import type { Block, Draft, EntryBodies, Role, SeqRange } from "../log/entries.ts";
+import { messageId } from "../log/ids.ts";
 import type { Level } from "../prompt/contract.ts";
 import { byteLength } from "../prompt/text.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
@@ -12,17 +13,7 @@ import { migrate, schemaVersion } from "../storage/migrations.ts";
 import { visibleRanges } from "../turn/history.ts";
 import { IN_FLIGHT, type StoredState } from "../turn/table.ts";
 import { insertStatement, readRow, SESSION_COLUMNS, TURN_COLUMNS, updateStatement } from "./columns.ts";
-import {
-  type DueRow,
-  type Job,
-  type LogRow,
-  type MessageRow,
-  messageId,
-  type OutboxRow,
-  type PreparedRow,
-  type SessionRow,
-  type TurnRow,
-} from "./rows.ts";
+import type { DueRow, Job, LogRow, MessageRow, OutboxRow, PreparedRow, SessionRow, TurnRow } from "./rows.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /** Turns kept in memory; beyond that they are read again. */
@@ -131,6 +122,24 @@ export class Store {
     );
     this.#nextSeq = seq + 1;
     return seq;
+  }
+
+  /** Writes a line of an imported log as it was; `role` is a message's. The lines come in their order. */
+  insertLine({ seq, ts, type, turn, body }: LogRow, role: Role | null): void {
+    const text = this.#db.spill(`log:${seq}`, body);
+    if (role === null) {
+      this.#db.run("INSERT INTO entries (seq, ts, type, turn, body) VALUES (?, ?, ?, ?, ?)", seq, ts, type, turn, text);
+    } else {
+      this.#db.run(
+        "INSERT INTO messages (seq, ts, turn, role, body) VALUES (?, ?, ?, ?, ?)",
+        seq,
+        ts,
+        turn,
+        role,
+        text,
+      );
+    }
+    this.#nextSeq = seq + 1;
   }
 
   /**
@@ -341,6 +350,18 @@ export class Store {
       .map((row) => {
         return { family: String(row.family), level: String(row.level) as Level, sha256: String(row.sha256) };
       });
+  }
+
+  /** Every prompt that was ever prepared, by epoch, family and level. */
+  allPrepared(): (PreparedRow & { epoch: number })[] {
+    return this.#db
+      .all("SELECT epoch, family, level, sha256 FROM prepared ORDER BY epoch, family, level")
+      .map((row) => ({
+        epoch: Number(row.epoch),
+        family: String(row.family),
+        level: String(row.level) as Level,
+        sha256: String(row.sha256),
+      }));
   }
 
   /** Whether a prepared prompt was ever this session's. */

@@ -2,6 +2,7 @@
 import { fail, ok, type Result } from "../errors.ts";
 import { MESSAGE_PAGE_BYTES } from "../limits.ts";
 import type { EntryBodies } from "../log/entries.ts";
+import { turnId } from "../log/ids.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import type { Identity } from "../prompt/identity.ts";
 import { byteLength } from "../prompt/text.ts";
@@ -23,7 +24,7 @@ import {
   turnResource,
 } from "./resources.ts";
 import { loadHistory, restoreContract, restorePrompt, restoreText } from "./restore.ts";
-import { type TurnRow, turnId } from "./rows.ts";
+import type { TurnRow } from "./rows.ts";
 
 /** Messages of the current conversation after a `seq`. */
 export function viewMessages(ctx: SessionContext, after: number, limit: number): Page<MessageResource> {

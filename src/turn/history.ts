@@ -128,3 +128,50 @@ export function splitGap(gaps: readonly SeqRange[], seq: number): SeqRange[] {
     return around.filter(([first, last]) => first <= last);
   });
 }
+
+/** Which messages requests carry, as a session keeps it. */
+export interface HistoryBounds {
+  /** First message `seq` that requests may carry. */
+  historyFrom: number;
+  /** From there on, ranges of messages that are no part of the history. */
+  gaps: SeqRange[];
+  /** The latest cut that a turn's size made in the history: where the history began before. */
+  cut: { turn: number; from: number; gaps: SeqRange[] } | null;
+}
+
+/**
+ * The history without a turn: without what was `said` in it, and without the cut that its size had made. A turn that the
+ * history no longer reaches (cleared, pushed out) leaves it as it is; a cut of another turn stays, and knows of this one.
+ * `visible` are the nearest visible messages before and after what was said; `said` is `null` for a turn never sent.
+ */
+export function withoutTurn(
+  { historyFrom, gaps, cut }: HistoryBounds,
+  turn: number,
+  said: SeqRange | null,
+  visible: { before: number; after: number },
+): HistoryBounds {
+  const own = cut?.turn === turn ? cut : null;
+  const left = { historyFrom: own?.from ?? historyFrom, gaps: own?.gaps ?? gaps, cut: own === null ? cut : null };
+  if (said === null) return left;
+  const without = (from: number, known: SeqRange[]) => (said[0] < from ? known : addGap(known, said, visible));
+  return {
+    historyFrom: left.historyFrom,
+    gaps: without(left.historyFrom, left.gaps),
+    cut: left.cut === null ? null : { ...left.cut, gaps: without(left.cut.from, left.cut.gaps) },
+  };
+}
+
+/** The history with a turn's user message in it again, for its next attempt. */
+export function withMessage({ historyFrom, gaps, cut }: HistoryBounds, seq: number): HistoryBounds {
+  return {
+    historyFrom,
+    gaps: splitGap(gaps, seq),
+    cut: cut === null ? null : { ...cut, gaps: splitGap(cut.gaps, seq) },
+  };
+}
+
+/** The history without one message, the latest of all. */
+export function withoutLatest({ historyFrom, gaps, cut }: HistoryBounds, seq: number): HistoryBounds {
+  const without = (known: SeqRange[]) => addGap(known, [seq, seq], { before: seq - 1, after: seq + 1 });
+  return { historyFrom, gaps: without(gaps), cut: cut === null ? null : { ...cut, gaps: without(cut.gaps) } };
+}

@@ -68,6 +68,8 @@ export const ROUTES = [
   ["GET", "/v1/sessions/{id}/prompts", "prompts:read"],
   ["GET", "/v1/sessions/{id}/prompts/{sha256}", "prompts:read"],
   ["GET", "/v1/sessions/{id}/log", "log:read"],
+  ["POST", "/v1/imports", "sessions:write"],
+  ["POST", "/v1/imports", "log:read"],
   ["POST", "/v1/sessions/{id}/tokens", "sessions:write"],
   ["POST", "/v1/sessions/{id}/turns", "sessions:write"],
   ["GET", "/v1/sessions/{id}/turns", "sessions:read"],
