@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { PROVIDER_TRIES } from "../../src/limits.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
+import { exportLog, reimport, tables } from "../support/imports.ts";
 import type { ReceivedRequest } from "../support/provider-client.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import * as session from "../support/session.ts";
@@ -77,9 +78,9 @@ class Fuzz {
   }
 
   async step(): Promise<void> {
-    const { say, again, queue, retry, lose, abandon, change, refusedChange, carryOver, fault, heal } = this;
+    const { say, again, queue, retry, lose, abandon, change, refusedChange, carryOver, move, fault, heal } = this;
     const talk = [say, say, say, again, queue, queue, retry, lose, abandon];
-    const step = this.#pick([...talk, change, refusedChange, carryOver, fault, heal, crash]);
+    const step = this.#pick([...talk, change, refusedChange, carryOver, move, fault, heal, crash]);
     this.trace.push(`\n${step.name}`);
     await step.call(this);
     const { epoch, messageCount } = this.#model;
@@ -88,8 +89,9 @@ class Fuzz {
     expect(JSON.parse(row!.gaps).length, "gaps").toBeLessThanOrEqual(this.#model.history.length + 1);
   }
 
-  /** What was sent is what the log recorded, in order, and nothing else. */
+  /** What was sent is what the log recorded, in order, and nothing else; and the log tells what the tables hold. */
   async finish(): Promise<void> {
+    await this.move();
     const lines = await session.logLines(this.#id);
     expect(lines.flatMap((line) => (line.type === "request" ? [line.bodySha256] : []))).toEqual(this.#hashes);
   }
@@ -220,6 +222,15 @@ class Fuzz {
     expect((await call("PUT", path, given)).status).toBe(200);
     expect((await call("GET", path)).json).toEqual(given);
     this.#model.carryOver();
+  }
+
+  /** The log is exported, the session erased and made again: not a row of it is another. */
+  async move(): Promise<void> {
+    await exportLog(this.#id); // a text that is damaged heals, which is an entry of its own
+    const before = await tables(this.#id);
+    const text = await reimport(this.#id);
+    expect(await tables(this.#id)).toEqual(before);
+    expect((await exportLog(this.#id)) === text, "the export of an imported session").toBe(true);
   }
 
   async fault(): Promise<void> {
