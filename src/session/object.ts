@@ -27,6 +27,7 @@ import { checkDrift, checkNewestDrift } from "./drift.ts";
 import { runDueJobs } from "./due.ts";
 import { eraseSession } from "./erase.ts";
 import { exportLog } from "./export.ts";
+import { exportLogV2 } from "./export-v2.ts";
 import { exportHistory } from "./history.ts";
 import { type HistoryImport, importHistory } from "./import.ts";
 import { type ImportTarget, importLog } from "./import-log.ts";
@@ -223,8 +224,8 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() => viewContext(this.#ctx));
   }
 
-  async log(): Promise<Result<ReadableStream<Uint8Array>>> {
-    return this.#opened(async () => ok(exportLog(this.#ctx)));
+  async log(version: 2 | 3): Promise<Result<ReadableStream<Uint8Array>>> {
+    return this.#opened(async () => (version === 2 ? exportLogV2(this.#ctx) : ok(exportLog(this.#ctx))));
   }
 
   override async alarm(): Promise<void> {

@@ -121,9 +121,9 @@ const getPrompt = createRoute({
 const getLog = createRoute({
   method: "get",
   path: "/v1/sessions/{id}/log",
-  summary: "The session's log as JSONL, version 3",
+  summary: "The session's log as JSONL: version 3, or 2 for tools made for that",
   middleware: requireScopes("log:read"),
-  request: { params, query: z.object({ version: z.literal("3").optional() }) },
+  request: { params, query: z.object({ version: z.enum(["2", "3"]).default("3") }) },
   responses: {
     200: { description: "The log", content: { "application/x-ndjson": { schema: z.string() } } },
     ...problems,
@@ -161,7 +161,7 @@ export function sessionRoutes(app: OpenAPIHono<AppEnv>): void {
     return c.text(text, 200, { "content-type": "text/plain; charset=utf-8" });
   });
   app.openapi(getLog, async (c) => {
-    const log = unwrap(await sessionStub(c).log());
+    const log = unwrap(await sessionStub(c).log(c.req.valid("query").version === "2" ? 2 : 3));
     return untyped(c.body(log, 200, { "content-type": "application/x-ndjson" }));
   });
 }
