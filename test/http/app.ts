@@ -101,3 +101,8 @@ export function bodyFor(method: string, path: string): { body?: string } {
   if (path.endsWith("/history")) return { body: '{"messages":[]}' };
   return { body: path.endsWith("/tokens") ? JSON.stringify({ origins: [SHOP] }) : "{}" };
 }
+
+/** The content type that a route asks for. */
+export function typeFor(path: string): Record<string, string> {
+  return { "content-type": path === "/v1/imports" ? "application/x-ndjson" : "application/json" };
+}

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SCOPES } from "../../src/http/keys.ts";
-import { bearer, bindings, bodyFor, fetchWith, fill, mint, ROUTES, signingKey } from "./app.ts";
+import { bearer, bindings, bodyFor, fetchWith, fill, mint, ROUTES, signingKey, typeFor } from "./app.ts";
 
 const KEY = signingKey(1);
 const OTHER = signingKey(2);
@@ -138,13 +138,13 @@ describe("scopes", () => {
     const needed = ROUTES.filter((route) => route[0] === method && route[1] === path).map((route) => route[2]);
     const others = SCOPES.filter((other) => other !== scope);
     const without = await fetchWith(service, fill(path), {
-      ...{ method, headers: bearer(await mint(KEY, { scopes: others })) },
+      ...{ method, headers: { ...bearer(await mint(KEY, { scopes: others })), ...typeFor(path) } },
       ...body,
     });
     expect([without.status, without.code]).toEqual([403, "insufficient_scope"]);
     expect(JSON.parse(without.text).detail).toContain(scope);
     const withIt = await fetchWith(service, fill(path), {
-      ...{ method, headers: bearer(await mint(KEY, { scopes: needed })) },
+      ...{ method, headers: { ...bearer(await mint(KEY, { scopes: needed })), ...typeFor(path) } },
       ...body,
     });
     expect([401, 403], withIt.text).not.toContain(withIt.status);

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { createApp } from "../../src/http/app.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
+import { NDJSON } from "../support/imports.ts";
 import { call, createSession, provider, say, wireModel } from "../support/session.ts";
 import { ROUTES } from "./app.ts";
 import { faults, references, resolve, type Schema } from "./json-schema.ts";
@@ -197,6 +198,11 @@ describe("real answers", () => {
     expect((await validated(`POST ${S}/clear`, `${at}/clear`, {})).status).toBe(200);
     const history = { messages: [{ role: "user", content: "x", metadata: { n: 1 } }] };
     expect((await validated(`PUT ${S}/history`, `${at}/history`, history)).status).toBe(200);
+    expect((await validated(`GET ${S}/log`, `${at}/log?version=2`)).status).toBe(200);
+    const log = (await call("GET", `${at}/log`)).text;
+    expect((await validated("POST /v1/imports", "/v1/imports", log, NDJSON)).status).toBe(409);
+    await call("DELETE", at);
+    expect((await validated("POST /v1/imports", "/v1/imports", log, NDJSON)).status).toBe(201);
   });
 
   it("that are problems are too, with fields at fault and with a turn", async () => {

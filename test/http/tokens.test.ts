@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { SCOPES } from "../../src/http/keys.ts";
 import { TOKEN_ROUTES } from "../../src/http/principal.ts";
 import { MAX_TOKEN_ORIGINS, MAX_TOKEN_TTL_SECONDS, TOKEN_TTL_SECONDS } from "../../src/limits.ts";
-import { bearer, bindings, bodyFor, fetchWith, fill, mint, page, ROUTES, SHOP, signingKey } from "./app.ts";
+import { bearer, bindings, bodyFor, fetchWith, fill, mint, page, ROUTES, SHOP, signingKey, typeFor } from "./app.ts";
 
 const KEY = signingKey(1);
 const OTHER = signingKey(2);
@@ -153,7 +153,8 @@ describe("a session's token", () => {
     const headers = page(await tokenFor(id));
     // A turn of its own is there, so that a route about turns finds it.
     await fetchWith(service, `/v1/sessions/${id}/turns`, { method: "POST", headers, body: '{"input":"hello"}' });
-    const answer = await fetchWith(service, fill(path, { id }), { method, headers, ...bodyFor(method, path) });
+    const init = { method, headers: { ...headers, ...typeFor(path) }, ...bodyFor(method, path) };
+    const answer = await fetchWith(service, fill(path, { id }), init);
     if (OPEN.includes(`${method} ${path}`)) expect([200, 409], answer.text).toContain(answer.status);
     else expect([answer.status, answer.code]).toEqual([403, "insufficient_scope"]);
   });

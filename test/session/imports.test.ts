@@ -2,6 +2,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { MAX_ROW_VALUE_BYTES, PROVIDER_TRIES } from "../../src/limits.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
+import { withFault } from "../support/failing-statements.ts";
 import { erase, exportLog, importLog, reimport, resealed, tables } from "../support/imports.ts";
 import type { ScriptEntry } from "../support/provider-script.ts";
 import {
@@ -279,5 +280,36 @@ describe("turns that had not ended", () => {
     await reimport(id);
     const refused = await act<{ code: string }>(id, `/turns/${waiting.id}/retry`);
     expect([refused.status, refused.json.code]).toEqual([409, "wrong_state"]);
+  });
+});
+
+describe("with storage that fails", () => {
+  it("a log is imported whole or not at all, at every write", { timeout: 60_000 }, async () => {
+    vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const { id: other } = await createSession();
+    const { id } = await createSession();
+    await say(id, "hello", {}, { "idempotency-key": "k" });
+    await lost(id, "lost");
+    await hanging(id, "runs");
+    await post(id, "waits");
+    const text = await exportLog(id);
+    let reached = true;
+    let at = 0;
+    for (; reached; ) {
+      await erase(id);
+      at += 1;
+      let status = 0;
+      reached = await withFault(other, { at, writes: true, lasting: false }, async () => {
+        ({ status } = await importLog(text));
+      });
+      if (status === 503) {
+        expect((await call("GET", `/v1/sessions/${id}`)).status, `write ${at}`).toBe(404);
+        expect(await sql(id, "SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'")).toEqual([]);
+        expect((await importLog(text)).status).toBe(201);
+      } else expect(status, `write ${at}`).toBe(201);
+      expect(await getSession(id)).toMatchObject({ state: "unknown", messageCount: 4, activeTurn: null });
+    }
+    expect(at).toBeGreaterThan(40);
+    vi.restoreAllMocks();
   });
 });
