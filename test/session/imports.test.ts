@@ -1,4 +1,5 @@
 /** Failure class: a session that was exported and imported is another one, or goes on as another one. */
+import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { MAX_ROW_VALUE_BYTES, PROVIDER_TRIES } from "../../src/limits.ts";
 import type { SessionResource, TurnResource } from "../../src/session/resources.ts";
@@ -280,6 +281,34 @@ describe("turns that had not ended", () => {
     await reimport(id);
     const refused = await act<{ code: string }>(id, `/turns/${waiting.id}/retry`);
     expect([refused.status, refused.json.code]).toEqual([409, "wrong_state"]);
+  });
+});
+
+describe("a call that was waiting while its session was erased", () => {
+  it("does not find it again in an import under its id", async () => {
+    const { id } = await createSession();
+    await say(id, "hello");
+    await vi.waitFor(async () => expect((await getSession(id)).snapshot).toBe("stored"));
+    const text = await exportLog(id);
+    await sql(id, "DELETE FROM blobs WHERE key LIKE 'contract:%'");
+    const { SNAPSHOTS } = env;
+    const { get } = SNAPSHOTS;
+    let go = () => {};
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const asked = vi.spyOn(SNAPSHOTS, "get").mockImplementation((async (key: string) => {
+      await gate;
+      return get.call(SNAPSHOTS, key);
+    }) as typeof get);
+    const patched = act<{ code: string }>(id, "", { model: `openai/gpt-5-${wireModel()}` }, "PATCH");
+    await vi.waitFor(() => expect(asked).toHaveBeenCalled(), { interval: 2 });
+    await erase(id);
+    expect((await importLog(text)).status).toBe(201);
+    go();
+    expect((await patched).status).toBe(404);
+    expect((await exportLog(id)) === text).toBe(true);
+    asked.mockRestore();
   });
 });
 

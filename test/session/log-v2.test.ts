@@ -1,4 +1,5 @@
 /** Failure class: a log written for tools of the older format tells them of other turns, or of another prompt. */
+import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
@@ -185,7 +186,7 @@ describe("the log in version 2", () => {
     const { id } = await createSession();
     await say(id, "hello");
     await vi.waitFor(async () => expect(await sql(id, "SELECT 1 FROM outbox")).toEqual([]));
-    const { SNAPSHOTS } = (await import("cloudflare:workers")).env;
+    const { SNAPSHOTS } = env;
     const { objects } = await SNAPSHOTS.list();
     await SNAPSHOTS.delete(objects.map(({ key }) => key));
     const blobs = await sql<{ key: string; part: number; text: string }>(
