@@ -65,6 +65,11 @@ const LIVES: Record<string, (id: string) => Promise<unknown>> = {
     await act(id, `/turns/${await lost(id, "lost")}/abandon`);
     expect((await act(id, `/turns/${await lost(id, "lost again")}/retry`)).status).toBe(200);
   },
+  "an unknown turn that was given up after another was sent": async (id) => {
+    await lost(id, "lost");
+    await say(id, "later");
+    await act(id, "/turns/turn_1/abandon");
+  },
   "turns cancelled in their answer and in the queue": async (id) => {
     const first = await hanging(id, "first");
     const second = await post(id, "second");
