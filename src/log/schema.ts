@@ -3,7 +3,7 @@
  * looked at: a newer release may have added others, which stay as they are.
  */
 import { z } from "zod";
-import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../limits.ts";
+import { MAX_IDEMPOTENCY_KEY_LENGTH, MAX_JSON_DEPTH } from "../limits.ts";
 import { AGENT_NAME } from "../prompt/agent.ts";
 import { BLOCK_SOURCES } from "../prompt/contract.ts";
 import { IDENTITY_VERSION, IdentityId, IdentityName } from "../prompt/identity.ts";
@@ -25,15 +25,17 @@ export const Timestamp = z.iso.datetime({ precision: 3 });
 export const LevelName = z.enum(["main", "sub"]);
 export const Word = word;
 
-const object = z.custom<Record<string, unknown>>(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  { error: "must be an object" },
-);
+/** An object that may be stored: what handles it later calls itself for every level. */
+export const JsonObject = z
+  .custom<Record<string, unknown>>((value) => typeof value === "object" && value !== null && !Array.isArray(value), {
+    error: "must be an object",
+  })
+  .refine((value) => !isTooDeep(value), `is nested deeper than ${MAX_JSON_DEPTH} levels`);
 
 const BlockRef = z.object({
   slot: z.enum(["base", "developer", "reference", "turn"]),
   source: z.enum(BLOCK_SOURCES),
-  id: z.string(),
+  id: word,
   sha256: Sha256,
   bytes: count,
 });
@@ -46,7 +48,7 @@ const ToolResult = z.object({
   text: z.string(),
   isError: z.boolean(),
 });
-const message = { id: word, status: z.enum(["complete", "partial"]), metadata: object.nullable() };
+const message = { id: word, status: z.enum(["complete", "partial"]), metadata: JsonObject.nullable() };
 
 const Usage = z.object({ input: count, cachedInput: count, cacheWrite: count, output: count });
 const range = z.tuple([place, place]);
@@ -143,3 +145,13 @@ export type CheckedBodies = { [T in EntryType]: z.output<(typeof ENTRY_SCHEMAS)[
 export type CheckedEntry = {
   [T in EntryType]: { seq: number; ts: string; turn: number | null; type: T; body: CheckedBodies[T] };
 }[EntryType];
+
+/** Whether a JSON value is nested deeper than a body may be. No recursion. */
+export function isTooDeep(value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_JSON_DEPTH) return true;
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
+  }
+  return false;
+}

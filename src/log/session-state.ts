@@ -4,9 +4,11 @@
  * session would have.
  */
 import { z } from "zod";
+import { MAX_METADATA_BYTES } from "../limits.ts";
 import { AGENT_FILES, AgentConfig, type AgentDefinition, defineAgent } from "../prompt/agent.ts";
 import type { ContractInputs, Level } from "../prompt/contract.ts";
-import { Fingerprint, LevelName, Sha256, Timestamp, Word } from "./schema.ts";
+import { byteLength } from "../prompt/text.ts";
+import { Fingerprint, isTooDeep, JsonObject, LevelName, Sha256, Timestamp, Word } from "./schema.ts";
 
 export const STATE_VERSION = 1;
 
@@ -21,6 +23,8 @@ export interface SessionState {
   promptSha256: string;
   drift: { candidate: string; since: string; current: boolean; asked: boolean } | null;
   updatedAt: string;
+  /** The turn with the epoch's opening material; which it is may hang on prompts that no entry names. */
+  openingTurn: number | null;
   inputs: ContractInputs;
   /** The session's own copy of a published definition, `null` for a bundled agent. */
   agent: AgentDefinition | null;
@@ -34,11 +38,6 @@ export function stateText(state: SessionState): string {
 }
 
 const text = z.string().refine((value) => value.isWellFormed(), "has a lone surrogate, which is not text");
-const object = z.custom<Record<string, unknown>>(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  { error: "must be an object" },
-);
-
 const Definition = z
   .object({
     name: z.string(),
@@ -55,13 +54,17 @@ const State = z.object({
   version: z.literal(STATE_VERSION),
   model: Word,
   family: Word,
-  metadata: object,
+  metadata: JsonObject.refine(
+    (value) => isTooDeep(value) || byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES,
+    `is longer than ${MAX_METADATA_BYTES} bytes`,
+  ),
   agentVersion: Fingerprint,
   agentSource: z.enum(["bundled", "published"]),
   policy: z.enum(["frozen", "follow"]),
   promptSha256: Sha256,
   drift: z.object({ candidate: Fingerprint, since: Timestamp, current: z.boolean(), asked: z.boolean() }).nullable(),
   updatedAt: Timestamp,
+  openingTurn: z.int().min(1).max(Number.MAX_SAFE_INTEGER).nullable(),
   inputs: z.strictObject({
     overrides: z.strictObject({ base: text.optional(), developer: text.optional() }),
     project: z.strictObject({ name: text, rules: text }).nullable(),

@@ -4,7 +4,6 @@
  */
 import { createHash } from "node:crypto";
 import { type ErrorCode, fail, ok, type Result } from "../errors.ts";
-import { MAX_JSON_DEPTH } from "../limits.ts";
 import { type Block, type EndLine, type EntryType, LOG_VERSION, type SnapshotLine } from "../log/entries.ts";
 import { turnNumber } from "../log/ids.ts";
 import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
@@ -144,9 +143,6 @@ export class ExportReader {
 
   /** Tool calls of messages that were brought in pair up, as they did when they were. */
   #takeMessage(entry: CheckedEntry): Fault | null {
-    if (entry.type === "message" && tooDeep(entry.body.metadata)) {
-      return wrong(`metadata: is nested deeper than ${MAX_JSON_DEPTH} levels`);
-    }
     if (entry.type === "message" && entry.turn === null) {
       const { role, content } = entry.body;
       this.#broughtIn.push({ role, content: content.filter((block) => block.type.startsWith("tool_")) });
@@ -185,7 +181,7 @@ export class ExportReader {
     const { state } = read;
     const session = this.#log.session();
     if (session === null) return wrong("the state of a session that nothing was told");
-    if (tooDeep(state.metadata)) return wrong(`metadata: is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    if (state.openingTurn !== null && !this.#log.turns.has(state.openingTurn)) return wrong("openingTurn: is no turn");
     if ((state.agentSource === "published") !== (state.agent !== null)) return wrong("agent: does not fit agentSource");
     if (
       state.agent !== null &&
@@ -268,14 +264,4 @@ function namedText(entry: CheckedEntry): { kind: ReadText["kind"]; sha256: strin
   if (entry.type === "contract") return { kind: "contract", sha256: fingerprintHex(entry.body.fingerprint) };
   if (entry.type === "prompt") return { kind: "prompt", sha256: entry.body.sha256 };
   return entry.type === "request" ? { kind: "prompt", sha256: entry.body.promptSha256 } : null;
-}
-
-/** Whether a JSON value is nested deeper than what is stored may be. No recursion. */
-function tooDeep(value: unknown): boolean {
-  let level = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_JSON_DEPTH) return true;
-    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
-  }
-  return false;
 }

@@ -78,6 +78,8 @@ export class SessionLog {
   #identity: LoggedSession["identity"] | null = null;
   #contract: CheckedBodies["contract"] | null = null;
   #loggedPrompt: string | null = null;
+  /** The epoch's contract entry. */
+  #epochFrom = 0;
   #bounds: HistoryBounds = { historyFrom: 1, gaps: [], cut: null };
   /** A cut whose turn is not known yet: its entry comes before the turn's. */
   #pushedOut: { from: number; gaps: SeqRange[] } | null = null;
@@ -94,7 +96,7 @@ export class SessionLog {
         this.#identity = entry.body.identity;
         return null;
       case "contract":
-        return this.#addContract(entry.body);
+        return this.#addContract(entry.seq, entry.body);
       case "prompt":
         this.#loggedPrompt = entry.body.sha256;
         return null;
@@ -140,11 +142,12 @@ export class SessionLog {
     };
   }
 
-  #addContract(body: CheckedBodies["contract"]): string | null {
+  #addContract(seq: number, body: CheckedBodies["contract"]): string | null {
     if (this.#identity === null) return "a contract before an identity";
     if (body.epoch !== (this.#contract?.epoch ?? 0) + 1) return `epoch ${body.epoch} is not the next one`;
     if ((body.reason === "initial") !== (this.#contract === null)) return "only the first contract is initial";
     this.#contract = body;
+    this.#epochFrom = seq;
     this.#openingTurn = null;
     return null;
   }
@@ -192,8 +195,7 @@ export class SessionLog {
 
   #dispatch(turn: LoggedTurn, attempt: number): string | null {
     if (turn.userSeq === null) return `${turnId(turn.n)} was sent without a message`;
-    const { references } = this.#progress.get(turn.n)!;
-    if (turn.attempt === 0 ? this.#openingTurn === null : references) this.#openingTurn = turn.n;
+    if (turn.attempt === 0 ? this.#openingTurn === null : this.#hasOpened(turn)) this.#openingTurn = turn.n;
     turn.state = "dispatched";
     turn.attempt = attempt;
     this.#progress.get(turn.n)!.response = null;
@@ -210,6 +212,7 @@ export class SessionLog {
     ts: string,
   ): void {
     const sent = turn.userSeq !== null;
+    const waited = turn.state === "queued";
     const { response } = this.#progress.get(turn.n)!;
     const answered = IN_FLIGHT.includes(turn.state) && (state === "completed" || state === "failed");
     turn.usage = answered ? (response?.usage ?? null) : null;
@@ -224,6 +227,8 @@ export class SessionLog {
       this.#messageCount += OUTCOMES[state].counted;
       this.#lastState = state;
     }
+    const again = state === "cancelled" && waited && this.#openingTurn === null && this.#hasOpened(turn);
+    if (again) this.#openingTurn = turn.n;
     const { cut } = this.#bounds;
     if ((state === "completed" || state === "cancelled") && cut?.turn === turn.n) this.#bounds.cut = null;
     if (state === "failed" && this.#openingTurn === turn.n) this.#openingTurn = null;
@@ -257,6 +262,14 @@ export class SessionLog {
     if (userSeq === null) return withoutTurn(this.#bounds, n, null, { before: 0, after: 0 });
     const said = this.#messages.said(n, userSeq);
     return withoutTurn(this.#bounds, n, said, this.#messages.around(said, this.#bounds));
+  }
+
+  /**
+   * Whether a turn that was sent before carries opening material, and that of the present epoch. The session itself goes by
+   * the prompt it was first sent with, which another epoch may have too: an export's `state` has the last word.
+   */
+  #hasOpened({ n, userSeq }: LoggedTurn): boolean {
+    return userSeq !== null && userSeq > this.#epochFrom && this.#progress.get(n)!.references;
   }
 
   /** Messages of an ended turn in the session's count, which begins anew with a clear. */

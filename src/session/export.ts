@@ -57,15 +57,15 @@ async function* readPages(ctx: SessionContext, to: number, state: SessionState):
 }
 
 function currentState(ctx: SessionContext): SessionState {
-  const { store } = ctx;
-  const { model, family, metadata, agentVersion, agentSource, policy, promptSha256, drift, updatedAt } =
-    sessionRow(ctx);
+  const row = sessionRow(ctx);
+  const { model, family, metadata, agentVersion, agentSource, policy, promptSha256, drift, updatedAt } = row;
   return {
     version: STATE_VERSION,
     ...{ model, family, metadata, agentVersion, agentSource, policy, promptSha256, drift, updatedAt },
+    openingTurn: row.openingTurn,
     inputs: storedInputs(ctx),
     agent: agentSource === "published" ? findAgent(ctx) : null,
-    prepared: store.allPrepared(),
+    prepared: ctx.store.allPrepared(),
   };
 }
 

@@ -132,6 +132,7 @@ function assumedState(ctx: SessionContext, { header, log, prompt, prompts, texts
     ...{ model, family, metadata: {}, agentVersion: header.agentVersion, agentSource: "bundled", policy: "frozen" },
     promptSha256: prepared.get(own)!.sha256,
     drift: null,
+    openingTurn: session.openingTurn,
     updatedAt: lines.at(-1)!.ts,
     inputs: { overrides: {}, project: null, hookRules: null },
     agent: null,

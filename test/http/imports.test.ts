@@ -228,6 +228,8 @@ describe("a line that is not as the service writes it", () => {
       new RegExp(at("request")),
     );
     await expectRefused(replaced("contract", '"epoch":1', '"epoch":2'), "invalid_request", new RegExp(at("contract")));
+    const deep = `"metadata":${'{"a":'.repeat(9_999)}1${"}".repeat(9_999)}`;
+    await expectRefused(replaced("message", '"metadata":null', deep), "invalid_request", /metadata: is nested deeper/);
     await expectRefused(replaced("message", /\}$/, ',"seq":4}'), "invalid_request", new RegExp(at("message")));
   });
 
@@ -262,6 +264,20 @@ describe("a line that is not as the service writes it", () => {
       state((value) => ({ ...value, agentSource: "published" })),
       "invalid_request",
       /agent/,
+    );
+    const buried = JSON.stringify({ deep: "HERE" }).replace('"HERE"', `${'{"a":'.repeat(9_999)}1${"}".repeat(9_999)}`);
+    const bury = (json: string) => json.replace(/"metadata":\{\}/, `"metadata":${buried}`);
+    const altered = changed("snapshot", (line) => snapshot(line, bury), '"turn_2","state":"completed"');
+    await expectRefused(altered, "invalid_request", /metadata: is nested deeper/);
+    await expectRefused(
+      state((value) => ({ ...value, metadata: { a: "x".repeat(20_000) } })),
+      "invalid_request",
+      /metadata/,
+    );
+    await expectRefused(
+      state((value) => ({ ...value, openingTurn: 9 })),
+      "invalid_request",
+      /openingTurn/,
     );
     const agent = { name: "concierge", version: `sha256:${"0".repeat(64)}`, config: {}, files: { "IDENTITY.md": "x" } };
     await expectRefused(

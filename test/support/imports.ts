@@ -2,6 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { expect } from "vitest";
+import { ExportReader } from "../../src/replay/export-reader.ts";
 import type { SessionResource } from "../../src/session/resources.ts";
 import { call, stub } from "./session.ts";
 
@@ -24,10 +25,20 @@ export async function erase(id: string): Promise<void> {
 /** Erases the session and makes it again from its export, which it gives. */
 export async function reimport(id: string): Promise<string> {
   const text = await exportLog(id);
+  expectToldByEntries(text);
   await erase(id);
   const made = await importLog(text);
   expect(made.status, made.text).toBe(201);
   return text;
+}
+
+/** What the state says for certain, the entries say too. */
+function expectToldByEntries(text: string): void {
+  const reader = new ExportReader();
+  for (const line of text.trimEnd().split("\n")) expect(reader.push(line)).toEqual({ ok: true, value: undefined });
+  const read = reader.finish("");
+  if (!read.ok) throw new Error(read.error.detail);
+  expect(read.value.log.session()!.openingTurn, "the turn that opens the epoch").toBe(read.value.state!.openingTurn);
 }
 
 /** The lines of an export with some changed, and an `end` line that fits them. */
