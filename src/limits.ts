@@ -41,6 +41,11 @@ export const MAX_MESSAGE_BLOCKS = 7_000;
  * where a character may take two bytes that took one here, and once more the line that is being read; an object has 128 MB.
  */
 export const MAX_IMPORT_BYTES = 32 * 1024 * 1024;
+/**
+ * Values (array elements and object fields) in one line of it: 400. A request has three for every part of the history it was
+ * sent; a line of `[],[],[],…` within the size limit would take gigabytes.
+ */
+export const MAX_LINE_VALUES = 200_000;
 /** The first line of an imported log, which names the session: 400. It holds an id, an agent and a time. */
 export const MAX_IMPORT_HEADER_BYTES = 16 * 1024;
 

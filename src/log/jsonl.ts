@@ -1,4 +1,5 @@
 /** Lines of a version 3 log: one JSON object a line, UTF-8, `\n` after every line. */
+import { MAX_LINE_VALUES } from "../limits.ts";
 import type { EndLine, ExportLine, SnapshotLine } from "./entries.ts";
 
 /**
@@ -31,4 +32,32 @@ export function parseExport(text: string): ExportLine[] {
       throw new SyntaxError(`line ${index + 1} is not JSON`);
     }
   });
+}
+
+/**
+ * A JSON object from outside; `null` for anything else, and for one of more than `MAX_LINE_VALUES` values: they are counted
+ * before they are made, because each takes many times the bytes it is written in.
+ */
+export function parseObject(json: string): Record<string, unknown> | null {
+  if (countValues(json) > MAX_LINE_VALUES) return null;
+  try {
+    const value: unknown = JSON.parse(json);
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Commas and openings outside strings: no text holds more values than those, and one. */
+function countValues(json: string): number {
+  let count = 0;
+  let quoted = false;
+  for (let i = 0; i < json.length; i++) {
+    const unit = json[i];
+    if (quoted && unit === "\\") i++;
+    else if (unit === '"') quoted = !quoted;
+    else if (!quoted && (unit === "," || unit === "[" || unit === "{")) count += 1;
+  }
+  return count;
 }

@@ -32,6 +32,32 @@ export const JsonObject = z
   })
   .refine((value) => !isTooDeep(value), `is nested deeper than ${MAX_JSON_DEPTH} levels`);
 
+/** A list of which the first wrong item is named: of 200,000 a schema would keep a note each. */
+export function list<T>(item: z.ZodType<T>) {
+  return z.array(z.unknown()).transform((items, context): T[] => {
+    const read: T[] = [];
+    for (const [index, one] of items.entries()) {
+      const { success, data, error } = item.safeParse(one);
+      if (!success) {
+        context.addIssue({
+          code: "custom",
+          path: [index, ...error.issues[0]!.path],
+          message: error.issues[0]!.message,
+        });
+        break;
+      }
+      read.push(data);
+    }
+    return read;
+  });
+}
+
+/** What a wire needs besides the messages: values, and nothing in them. */
+const Params = JsonObject.refine(
+  (params) => Object.values(params).every((value) => value === null || typeof value !== "object"),
+  "must hold plain values",
+);
+
 const BlockRef = z.object({
   slot: z.enum(["base", "developer", "reference", "turn"]),
   source: z.enum(BLOCK_SOURCES),
@@ -75,7 +101,7 @@ export const ENTRY_SCHEMAS = {
     fingerprint: Fingerprint,
     epoch: place,
     reason: z.enum(["initial", "refresh", "clear", "follow", "compiled_once", "restored"]),
-    sources: z.array(BlockRef),
+    sources: list(BlockRef),
   }),
   prompt: z.object({
     sha256: Sha256,
@@ -86,13 +112,13 @@ export const ENTRY_SCHEMAS = {
     epoch: place,
   }),
   message: z.discriminatedUnion("role", [
-    z.object({ role: z.literal("user"), content: z.array(TextBlock), ...message }),
+    z.object({ role: z.literal("user"), content: list(TextBlock), ...message }),
     z.object({
       role: z.literal("assistant"),
-      content: z.array(z.discriminatedUnion("type", [TextBlock, ToolUse])),
+      content: list(z.discriminatedUnion("type", [TextBlock, ToolUse])),
       ...message,
     }),
-    z.object({ role: z.literal("tool"), content: z.array(ToolResult), ...message }),
+    z.object({ role: z.literal("tool"), content: list(ToolResult), ...message }),
   ]),
   turn: z.object({
     state: z.enum(["queued", "dispatched", "completed", "failed", "cancelled", "unknown"]),
@@ -116,13 +142,13 @@ export const ENTRY_SCHEMAS = {
     purpose: z.literal("agent"),
     wire: word,
     model: word,
-    params: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+    params: Params,
     promptSha256: Sha256,
     toolsSha256: z.null(),
-    history: z.array(range),
+    history: list(range),
     projection: z.literal(PROJECTION),
     summary: z.null(),
-    temporary: z.array(z.object({ text: z.string(), expiresAt: Timestamp.nullable() })),
+    temporary: list(z.object({ text: z.string(), expiresAt: Timestamp.nullable() })),
     bodySha256: Sha256,
     bytes: count,
   }),

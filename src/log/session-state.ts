@@ -8,7 +8,8 @@ import { MAX_METADATA_BYTES } from "../limits.ts";
 import { AGENT_FILES, AgentConfig, type AgentDefinition, defineAgent } from "../prompt/agent.ts";
 import type { ContractInputs, Level } from "../prompt/contract.ts";
 import { byteLength } from "../prompt/text.ts";
-import { Fingerprint, isTooDeep, JsonObject, LevelName, Sha256, Timestamp, Word } from "./schema.ts";
+import { parseObject } from "./jsonl.ts";
+import { Fingerprint, isTooDeep, JsonObject, LevelName, list, Sha256, Timestamp, Word } from "./schema.ts";
 
 export const STATE_VERSION = 1;
 
@@ -71,22 +72,18 @@ const State = z.object({
     hookRules: text.nullable(),
   }),
   agent: Definition.nullable(),
-  prepared: z.array(
+  prepared: list(
     z.object({ epoch: z.int().min(1).max(Number.MAX_SAFE_INTEGER), family: Word, level: LevelName, sha256: Sha256 }),
   ),
 });
 
 /** Reads a state's text; what is wrong with it otherwise, without a word of what it says. */
 export function readState(json: string): { state: SessionState } | { unsupported: boolean; fault: string } {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    return { unsupported: false, fault: "the state is not JSON" };
-  }
+  const value = parseObject(json);
+  if (value === null) return { unsupported: false, fault: "the state is not a JSON object, or holds too many values" };
   const { success, error } = State.safeParse(value);
   // As it stands, not as it was read: its own order of keys is what its next export is made of.
-  if (success) return { state: value as SessionState };
+  if (success) return { state: value as unknown as SessionState };
   const { path, message } = error.issues[0]!;
   return { unsupported: path.join(".") === "version", fault: `the state's ${path.join(".") || "text"}: ${message}` };
 }

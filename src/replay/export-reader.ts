@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { type ErrorCode, fail, ok, type Result } from "../errors.ts";
 import { type Block, type EndLine, type EntryType, LOG_VERSION, type SnapshotLine } from "../log/entries.ts";
 import { turnNumber } from "../log/ids.ts";
-import { endLine, entryLine, snapshotLine } from "../log/jsonl.ts";
+import { endLine, entryLine, parseObject, snapshotLine } from "../log/jsonl.ts";
 import { type CheckedBodies, type CheckedEntry, ENTRY_SCHEMAS } from "../log/schema.ts";
 import { readState, type SessionState } from "../log/session-state.ts";
 import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
@@ -84,8 +84,8 @@ export class ExportReader {
 
   #take(line: string): Fault | null {
     if (this.#ended) return wrong("follows the end line");
-    const value = parseLine(line);
-    if (value === null) return wrong("is not a JSON object");
+    const value = parseObject(line);
+    if (value === null) return wrong("is not a JSON object, or holds too many values");
     if (this.#read === 1 && value.type !== "session") return wrong("is not a session's header");
     if (value.type === "end") return this.#takeEnd(line, value);
     if (this.#state !== null) return wrong("follows the state");
@@ -221,7 +221,7 @@ export class ExportReader {
 
 /** The header alone, for whoever has to know whose log this is before the rest is read. */
 export function readHeader(line: string): Result<CheckedBodies["session"]> {
-  const value = parseLine(line);
+  const value = parseObject(line);
   const reader = new ExportReader();
   const taken = reader.push(line);
   return taken.ok ? ok(ENTRY_SCHEMAS.session.parse(value)) : taken;
@@ -235,17 +235,6 @@ export function faultAt(line: number, { code, message }: Fault) {
 
 function wrong(message: string): Fault {
   return { code: "invalid_request", message };
-}
-
-function parseLine(line: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 /** The parts of an entry's line, `null` where putting them together does not give the line. */

@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { MAX_IMPORT_BYTES, MAX_IMPORT_HEADER_BYTES } from "../../src/limits.ts";
+import { MAX_IMPORT_BYTES, MAX_IMPORT_HEADER_BYTES, MAX_LINE_VALUES } from "../../src/limits.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
 import type { SessionResource } from "../../src/session/resources.ts";
 import { erase, exportLog, importLog, NDJSON, resealed } from "../support/imports.ts";
@@ -228,6 +228,10 @@ describe("a line that is not as the service writes it", () => {
       new RegExp(at("request")),
     );
     await expectRefused(replaced("contract", '"epoch":1', '"epoch":2'), "invalid_request", new RegExp(at("contract")));
+    const many = `"metadata":{"a":[0${",0".repeat(MAX_LINE_VALUES)}]}`;
+    await expectRefused(replaced("message", '"metadata":null', many), "invalid_request", /too many values/);
+    const wrong = `"content":[0${",0".repeat(10_000)},`;
+    await expectRefused(replaced("message", '"content":[', wrong), "invalid_request", /content\.0: /);
     const deep = `"metadata":${'{"a":'.repeat(9_999)}1${"}".repeat(9_999)}`;
     await expectRefused(replaced("message", '"metadata":null', deep), "invalid_request", /metadata: is nested deeper/);
     await expectRefused(replaced("message", /\}$/, ',"seq":4}'), "invalid_request", new RegExp(at("message")));
