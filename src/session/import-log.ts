@@ -41,7 +41,12 @@ export async function importLog(
   if (ctx.store.session() !== null) return exists(target);
   if (read.value.header.id !== target.id)
     return faultAt(1, { code: "invalid_request", message: "id: was read as another" });
-  ctx.store.transaction(() => write(ctx, target, read.value));
+  try {
+    ctx.store.transaction(() => write(ctx, target, read.value));
+  } catch (error) {
+    ctx.live.clear(); // turns that were watched while they ended, and are not there
+    throw error;
+  }
   Object.assign(ctx.memory, emptyMemory(), { settled: true });
   return ok(undefined);
 }
@@ -103,7 +108,7 @@ function write(ctx: SessionContext, target: ImportTarget, read: ReadExport): voi
 function endTurns(ctx: SessionContext): void {
   for (const { n, state } of ctx.store.liveTurns()) {
     const live = follow(ctx, ctx.store.turn(n)!);
-    if (IN_FLIGHT.includes(state)) loseTurn(ctx, live);
+    if (IN_FLIGHT.includes(state)) loseTurn(ctx, live, () => undefined);
     else cancelTurn(ctx, live);
   }
 }

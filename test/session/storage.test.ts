@@ -147,7 +147,7 @@ describe("an export", () => {
     await sql(id, "UPDATE blobs SET text = 'damaged' WHERE key LIKE 'prompt:%' OR key LIKE 'contract:%'");
     const lines = await logLines(id); // the invariants rebuild both requests from it
     const texts = lines.flatMap((line) => (line.type === "snapshot" ? [line.kind] : []));
-    expect(texts).toEqual(["contract", "prompt", "contract", "prompt"]);
+    expect(texts).toEqual(["contract", "prompt", "contract", "prompt", "state"]);
     const codes = (await logLines(id)).flatMap((line) => (line.type === "notice" ? [line.code] : []));
     expect(codes).toEqual(Array(4).fill("prompt_healed"));
   });
