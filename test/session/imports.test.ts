@@ -70,6 +70,21 @@ const LIVES: Record<string, (id: string) => Promise<unknown>> = {
     await say(id, "later");
     await act(id, "/turns/turn_1/abandon");
   },
+  "an unknown turn that was given up after a clear": async (id) => {
+    await lost(id, "lost");
+    await act(id, "/clear");
+    await act(id, "/turns/turn_1/abandon");
+  },
+  "a turn that was tried again in the epoch it opened": async (id) => {
+    await lost(id, "lost");
+    expect((await act(id, "/turns/turn_1/retry")).status).toBe(200);
+  },
+  "a turn that was tried again in an epoch it did not open": async (id) => {
+    await script({ kind: "cut", after: "half" });
+    await say(id, "cut");
+    await act(id, "/refresh", { project: { name: "p", rules: "Other rules." } });
+    expect((await act(id, "/turns/turn_1/retry")).status).toBe(200);
+  },
   "turns cancelled in their answer and in the queue": async (id) => {
     const first = await hanging(id, "first");
     const second = await post(id, "second");
