@@ -150,6 +150,8 @@ const LIVES: Record<string, (id: string) => Promise<unknown>> = {
     await say(id, "\u0002".repeat(MAX_ROW_VALUE_BYTES / 5));
   },
   "a history that was pushed out": async (id) => {
+    await script({ kind: "cut", after: "half" });
+    await say(id, "fails");
     for (let i = 0; i < 4; i++) await say(id, `${i} ${"x".repeat(150_000)}`);
     expect((await logLines(id)).some(({ type }) => type === "compaction")).toBe(true);
     await script({ kind: "cut", after: "half" });
