@@ -10,7 +10,7 @@ import { MAX_ANSWER_BYTES } from "../limits.ts";
 import type { Block, Usage } from "../log/entries.ts";
 import { joinBlocks, utf8 } from "../prompt/text.ts";
 import { renderHistory } from "./rendered-history.ts";
-import type { Decoder, Wire, WireEvent, WireMessage, WireRequest } from "./wire.ts";
+import type { Decoder, Wire, WireEvent, WireMessage, WirePieces, WireRequest } from "./wire.ts";
 
 /** Chat Completions wants a result for every call; a tool that said nothing gets this, since content is never empty. */
 const NO_OUTPUT = "(no output)";
@@ -18,22 +18,43 @@ const NO_OUTPUT = "(no output)";
 /** The longest message of an error and stop reason, in UTF-16 units: enough to understand, not enough to echo an answer. */
 const MAX_ERROR_CHARS = 200;
 
-export const openaiChat: Wire = { id: "openai-chat@1", render, segments, decoder };
+export const openaiChat: Wire = {
+  id: "openai-chat@1",
+  render,
+  pieces: { head, message: followedMessage, tail },
+  segments,
+  decoder,
+};
 
 function render(request: WireRequest): Uint8Array {
-  const cacheKey = request.params.promptCacheKey;
-  const fields = [`"model":${json(request.model)}`, '"stream":true', '"stream_options":{"include_usage":true}'];
+  const start = head(request);
+  const end = tail(request);
+  const history = request.messages.slice(0, request.temporaryAt);
+  if (end !== null) return renderHistory(start, history, followedMessage, end);
+  // Nothing follows the history: its last comma goes.
+  const text = start + history.map(followedMessage).join("");
+  return utf8(`${text.endsWith(",") ? text.slice(0, -1) : text}]}`);
+}
+
+function head({ model, params, system, tools }: Parameters<WirePieces["head"]>[0]): string {
+  const cacheKey = params.promptCacheKey;
+  const fields = [`"model":${json(model)}`, '"stream":true', '"stream_options":{"include_usage":true}'];
   if (typeof cacheKey === "string" && cacheKey !== "") fields.push(`"prompt_cache_key":${json(cacheKey)}`);
-  if (request.tools !== null) fields.push(`"tools":${request.tools}`);
-  const { messages, temporaryAt } = request;
-  const start = `{${fields.join(",")},"messages":[`;
-  const system = systemMessage(request.system);
-  const rest = [...request.temporary.flatMap(systemMessage), ...messages.slice(temporaryAt).flatMap(messageJson)];
-  if (rest.length === 0) return utf8(`${start}${[...system, ...conversation(request)].join(",")}]}`);
-  const followed = (json: string[]) => json.map((one) => `${one},`).join("");
-  const history = messages.slice(0, temporaryAt);
-  const oneMessage = (message: WireMessage) => followed(messageJson(message));
-  return renderHistory(start + followed(system), history, oneMessage, `${rest.join(",")}]}`);
+  if (tools !== null) fields.push(`"tools":${tools}`);
+  return `{${fields.join(",")},"messages":[${followed(systemMessage(system))}`;
+}
+
+function tail({ messages, temporary, temporaryAt }: Parameters<WirePieces["tail"]>[0]): string | null {
+  const rest = [...temporary.flatMap(systemMessage), ...messages.slice(temporaryAt).flatMap(messageJson)];
+  return rest.length === 0 ? null : `${rest.join(",")}]}`;
+}
+
+function followedMessage(message: WireMessage): string {
+  return followed(messageJson(message));
+}
+
+function followed(messages: readonly string[]): string {
+  return messages.map((one) => `${one},`).join("");
 }
 
 /** Tools, system text, then each message as sent: the order in which OpenAI matches a cached prefix. */

@@ -44,10 +44,23 @@ export interface Decoder {
   end(): WireEvent[];
 }
 
+/**
+ * What `render` joins: `head`, each message before `temporaryAt` as `message` gives it, `tail`. Two requests with equal heads
+ * and equal first messages therefore begin with equal bytes, and the hash of what they share is worked out once.
+ */
+export interface WirePieces {
+  /** Everything before the history. Looks at no message and no temporary text. */
+  head(request: Omit<WireRequest, "messages" | "temporary" | "temporaryAt">): string;
+  message(message: WireMessage): string;
+  /** Temporary texts, the messages from `temporaryAt` on, and the end; `null` = nothing but the end, which `render` alone can join. */
+  tail(request: Pick<WireRequest, "messages" | "temporary" | "temporaryAt">): string | null;
+}
+
 export interface Wire {
   /** `name@version`, as the log's `request.wire`. */
   id: string;
   render(request: WireRequest): Uint8Array;
+  pieces: WirePieces;
   /**
    * What the provider caches on, in its order, without cache markers: up to the temporary text, one request's segments
    * are a prefix of the next one's.
