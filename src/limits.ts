@@ -236,3 +236,27 @@ export const CORS_MAX_AGE_SECONDS = 2 * 60 * 60;
 export const RATE_PERIOD_SECONDS = 60;
 export const KEY_CALLS_PER_PERIOD = 600;
 export const TOKEN_CALLS_PER_PERIOD = 60;
+
+/**
+ * One line of a log that is read: an error beyond it. The longest that can be written here is a text of 4 MiB whose every
+ * byte is a control character, six bytes in JSON.
+ */
+export const MAX_LOG_LINE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * What a reader of logs keeps at hand: the latest messages, in bytes of their lines (a turn's own are wanted at once, others
+ * rarely), and what was rendered of messages. What is not there is read from the log and rendered again.
+ */
+export const REPLAY_MESSAGES_BYTES = 256 * 1024;
+export const REPLAY_RENDERED_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Hash states that are kept while a log is verified: of prompts (with model and parameters), and of histories under each.
+ * A state is some hundred bytes, but it is found by looking at each. A session that goes to and fro between more of them
+ * is verified all the same, each of its requests from the start.
+ */
+export const MAX_HASHED_HEADS = 32;
+export const MAX_HASHED_HISTORIES = 8;
+
+/** Faults of requests that are named when a log is verified; of the others only the number. */
+export const MAX_NAMED_FAULTS = 20;

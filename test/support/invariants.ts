@@ -1,8 +1,12 @@
 /** Invariants 1 to 4 of src/README.md, asserted on a session's exported log after every scenario. */
 import { expect } from "vitest";
-import type { Entry, ExportLine, MessageEntry } from "../../src/log/entries.ts";
+import type { Entry, MessageEntry } from "../../src/log/entries.ts";
+import { parseExport } from "../../src/log/jsonl.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
-import { LogIndex } from "../../src/replay/rebuild.ts";
+import { utf8 } from "../../src/prompt/text.ts";
+import { eachRequestBody } from "../../src/replay/body.ts";
+import { bytesSource, type LogSource } from "../../src/replay/source.ts";
+import { isProven, verificationText, verifyLog } from "../../src/replay/verify.ts";
 import type { ReceivedRequest } from "./provider-client.ts";
 
 export interface Evidence {
@@ -10,27 +14,33 @@ export interface Evidence {
   received: ReceivedRequest[] | null;
 }
 
-export function assertInvariants(lines: ExportLine[], { received }: Evidence): void {
+/** `log` is a whole export. */
+export function assertInvariants(log: string, { received }: Evidence): void {
+  const lines = parseExport(log);
   const entries = lines.filter((line): line is Entry => "seq" in line);
   expect(
     entries.map(({ seq }) => seq),
     "seq has no gap",
   ).toEqual(entries.map((_, index) => index + 1));
-  assertRebuildable(lines, received);
+  const source = bytesSource(utf8(log));
+  assertRebuildable(source);
+  assertRecorded(entries, received);
   assertOneOfEach(entries);
-  assertPaired(lines);
+  assertPaired(source);
 }
 
-/** 1: every request can be rebuilt. 2: whatever the provider got was committed first, in this very form. */
-function assertRebuildable(lines: ExportLine[], received: ReceivedRequest[] | null): void {
-  const index = new LogIndex(lines);
-  const recorded = index.requests.map((request) => {
-    const rebuilt = index.rebuild(request);
-    expect(rebuilt, `request at seq ${request.seq}`).toMatchObject({ ok: true });
-    const sha256 = rebuilt.ok ? sha256Hex(rebuilt.body) : "";
-    expect(sha256, `request at seq ${request.seq} hashes to what was recorded`).toBe(request.bodySha256);
-    return sha256;
-  });
+/** 1: every request can be rebuilt, as `replay-session --verify` says. */
+function assertRebuildable(source: LogSource): void {
+  const verified = verifyLog(source);
+  expect(verified, "the log can be read").toMatchObject({ ok: true });
+  if (!verified.ok) return;
+  expect(verificationText(verified.value)).toEqual([]);
+  expect(isProven(verified.value)).toBe(true);
+}
+
+/** 2: whatever the provider got was committed first, in this very form. */
+function assertRecorded(entries: Entry[], received: ReceivedRequest[] | null): void {
+  const recorded = entries.flatMap((entry) => (entry.type === "request" ? [entry.bodySha256] : []));
   for (const { body } of received ?? [])
     expect(recorded, "a request that was sent is in the log").toContain(sha256Hex(body));
 }
@@ -55,22 +65,24 @@ function isMarker(entry: MessageEntry): boolean {
 }
 
 /** 4: in every request, a tool call is followed by exactly one result, and no block is empty. */
-function assertPaired(lines: ExportLine[]): void {
-  const index = new LogIndex(lines);
-  for (const request of index.requests) {
-    const rebuilt = index.rebuild(request);
-    if (!rebuilt.ok) continue;
-    const open: string[] = [];
-    for (const message of JSON.parse(new TextDecoder().decode(rebuilt.body)).messages) {
-      if (message.role === "tool") {
-        expect(open, "a tool result answers an open call").toContain(message.tool_call_id);
-        open.splice(open.indexOf(message.tool_call_id), 1);
-        continue;
-      }
-      expect(open, "every tool call has its result").toEqual([]);
-      for (const call of message.tool_calls ?? []) open.push(call.id);
-      if (message.tool_calls === undefined) expect(message.content, "no empty content").not.toBe("");
+function assertPaired(source: LogSource): void {
+  eachRequestBody(source, (rebuilt) => {
+    if (rebuilt.ok) assertBodyPaired(rebuilt.body);
+    return true;
+  });
+}
+
+function assertBodyPaired(body: Uint8Array): void {
+  const open: string[] = [];
+  for (const message of JSON.parse(new TextDecoder().decode(body)).messages) {
+    if (message.role === "tool") {
+      expect(open, "a tool result answers an open call").toContain(message.tool_call_id);
+      open.splice(open.indexOf(message.tool_call_id), 1);
+      continue;
     }
-    expect(open).toEqual([]);
+    expect(open, "every tool call has its result").toEqual([]);
+    for (const call of message.tool_calls ?? []) open.push(call.id);
+    if (message.tool_calls === undefined) expect(message.content, "no empty content").not.toBe("");
   }
+  expect(open).toEqual([]);
 }
