@@ -1,9 +1,10 @@
 /** `npm run demo`: kills the service three times, changes what the agent is told each time, and shows what moved. */
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { columns } from "./lib/columns.ts";
 import { Demo } from "./lib/demo/demo.ts";
-import { columns, faults, type Mode, type Run, table } from "./lib/demo/judge.ts";
-import { type Verification, verifyLog } from "./lib/demo/verify.ts";
+import { faults, type Mode, type Run, table } from "./lib/demo/judge.ts";
+import { type Proof, proveLog } from "./lib/demo/verify.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
 
 const HELP = `Usage: npm run demo [-- --unfrozen] [-- --keep]
@@ -55,7 +56,7 @@ async function main(args: string[]): Promise<number> {
   try {
     const began = performance.now();
     const runs = await demo.run(KILLS);
-    return report(mode, runs, verifyLog(demo.log), (performance.now() - began) / 1000);
+    return report(mode, runs, proveLog(demo.log), (performance.now() - began) / 1000);
   } catch (error) {
     await delay(200); // what the service printed about it is on its way
     console.error(`The demo could not be carried out: ${(error as Error).message}\n${demo.serviceOutput()}`);
@@ -65,17 +66,16 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-function report(mode: Mode, runs: readonly Run[], proof: Verification, seconds: number): number {
+function report(mode: Mode, runs: readonly Run[], proof: Proof, seconds: number): number {
   const [heading = "", ...rows] = columns(table(runs));
   console.log(`\n${paint(1, heading)}\n${rows.join("\n")}\n`);
-  const found = faults(mode, runs);
-  if (proof.verified !== proof.requests || proof.requests !== runs.length)
-    found.push("Not every request could be rebuilt.");
+  const found = [...faults(mode, runs), ...proof.faults];
+  if (proof.verified !== runs.length) found.push("Not every request could be rebuilt.");
   for (const fault of found) console.error(paint(31, fault));
   console.log(found.length === 0 ? paint(32, VERDICTS[mode]) : paint(31, FAILURES[mode]));
+  say(`${seconds.toFixed(1)} s`);
   console.log(
     `verified ${proof.verified}/${proof.requests} requests: rebuilt offline from the session's log, byte for byte`,
   );
-  say(`${seconds.toFixed(1)} s`);
   return found.length === 0 ? 0 : 1;
 }

@@ -44,6 +44,7 @@ async function finish(script: RunningScript): Promise<Record<string, string>[]> 
   expect(script.remote()).toEqual([]);
   expect(printed).not.toContain("not loopback:");
   expect(printed).not.toContain("\x1b[");
+  expect(script.out().trimEnd().split("\n").at(-1)).toMatch(/^verified 4\/4 requests/);
   const rows = rowsOf(script.out());
   expect(column(rows, "messages"), printed).toEqual(["2", "4", "6", "8"]);
   expect(column(rows, "model was sent")).toEqual(column(rows, "turn says"));

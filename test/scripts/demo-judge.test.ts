@@ -1,6 +1,7 @@
 /** Failure class: the demo calls something proven that is not. */
 import { expect, test } from "vitest";
-import { columns, faults, type Run, table } from "../../scripts/lib/demo/judge.ts";
+import { columns } from "../../scripts/lib/columns.ts";
+import { faults, type Run, table } from "../../scripts/lib/demo/judge.ts";
 
 const HASH = "a".repeat(64);
 

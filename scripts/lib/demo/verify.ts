@@ -1,19 +1,20 @@
 /** Offline proof: every request of an exported log, rebuilt from that log alone and compared by hash. */
-import { parseExport } from "../../../src/log/jsonl.ts";
-import { sha256Hex } from "../../../src/prompt/hash.ts";
-import { LogIndex } from "../../../src/replay/rebuild.ts";
+import { utf8 } from "../../../src/prompt/text.ts";
+import { faultText } from "../../../src/replay/fault.ts";
+import { bytesSource } from "../../../src/replay/source.ts";
+import { verificationText, verifyLog } from "../../../src/replay/verify.ts";
 
-export interface Verification {
+export interface Proof {
   verified: number;
   requests: number;
+  /** What could not be proven, one sentence each. */
+  faults: string[];
 }
 
-/** How many of the log's requests can be rebuilt to exactly the bytes that were hashed before they were sent. */
-export function verifyLog(log: string): Verification {
-  const index = new LogIndex(parseExport(log));
-  const verified = index.requests.filter((request) => {
-    const rebuilt = index.rebuild(request);
-    return rebuilt.ok && sha256Hex(rebuilt.body) === request.bodySha256;
-  });
-  return { verified: verified.length, requests: index.requests.length };
+/** What `replay-session --verify` says of the log. */
+export function proveLog(log: string): Proof {
+  const result = verifyLog(bytesSource(utf8(log)));
+  if (!result.ok) return { verified: 0, requests: 0, faults: [faultText(result.fault)] };
+  const { verified, requests } = result.value;
+  return { verified, requests, faults: verificationText(result.value) };
 }
