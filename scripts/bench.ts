@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Lab } from "./lib/bench/lab.ts";
 import { measure } from "./lib/bench/measure.ts";
 import { HELP, type Options, parseOptions } from "./lib/bench/options.ts";
+import { measureReplay, REPLAY_PLAN, replayReport, replayVerdicts } from "./lib/bench/replay.ts";
 import { report, verdicts } from "./lib/bench/report.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
 
@@ -22,7 +23,16 @@ async function main(args: string[]): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  return bench(options);
+  return options.replay ? benchReplay(options) : bench(options);
+}
+
+function benchReplay({ json, assert }: Options): number {
+  const result = measureReplay(REPLAY_PLAN);
+  if (json !== null) writeFileSync(json, `${JSON.stringify(result)}\n`);
+  const verdicts = replayVerdicts(result);
+  console.log(`${replayReport(result)}\n`);
+  for (const { target, met } of verdicts) console.log(`${met ? "met   " : "MISSED"}  ${target}`);
+  return assert && verdicts.some(({ met }) => !met) ? 1 : 0;
 }
 
 async function bench({ plan, json, assert }: Options): Promise<number> {

@@ -4,7 +4,7 @@ import { parseOptions } from "../../scripts/lib/bench/options.ts";
 
 test("without options the four lengths of the targets are measured", () => {
   const plan = { turns: 100, sizes: [0, 100, 1000, 10_000], cold: 5, restarts: 5 };
-  expect(parseOptions([])).toEqual({ plan, json: null, assert: false });
+  expect(parseOptions([])).toEqual({ plan, replay: false, json: null, assert: false });
 });
 
 test("every option arrives; lengths are sorted and each is measured once", () => {
@@ -20,7 +20,7 @@ test("every option arrives; lengths are sorted and each is measured once", () =>
     "--assert",
   ];
   const plan = { turns: 3, sizes: [0, 4, 100], cold: 0, restarts: 2 };
-  expect(parseOptions(args)).toEqual({ plan, json: "out.json", assert: true });
+  expect(parseOptions(args)).toEqual({ plan, replay: false, json: "out.json", assert: true });
 });
 
 test("--help wins over everything that can be read", () => {

@@ -13,6 +13,8 @@ sent. Use an otherwise idle machine; medians survive some noise, not much.
   --sizes LIST  messages of history, commas between: 0 or even numbers from 4 on (default 0,100,1000,10000)
   --cold N      sessions of every length that are resumed after their object has left memory (default 5; 0: none)
   --restarts N  times both Workers are started anew for a first turn (default 5; 0: none)
+  --replay      measure the offline proof instead: \`replay-session --verify\` of a 100 MB log, over JSON.parse of its lines and
+                SHA-256 over all bytes of its requests; no service is started
   --json FILE   every single measurement, and the machine
   --assert      exit status 1 when a target is missed; without it they are only printed
   --help        this text
@@ -29,6 +31,8 @@ export interface Plan {
 
 export interface Options {
   plan: Plan;
+  /** The offline proof is measured, and the plan is not carried out. */
+  replay: boolean;
   json: string | null;
   assert: boolean;
 }
@@ -38,6 +42,7 @@ const SPEC = {
   sizes: { type: "string", default: "0,100,1000,10000" },
   cold: { type: "string", default: "5" },
   restarts: { type: "string", default: "5" },
+  replay: { type: "boolean", default: false },
   json: { type: "string" },
   assert: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
@@ -56,7 +61,7 @@ export function parseOptions(args: readonly string[]): Options | null {
     cold: whole("cold", values.cold, 0, 100),
     restarts: whole("restarts", values.restarts, 0, 100),
   };
-  return { plan, json: values.json ?? null, assert: values.assert };
+  return { plan, replay: values.replay, json: values.json ?? null, assert: values.assert };
 }
 
 function size(text: string): number {
