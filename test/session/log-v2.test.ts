@@ -3,6 +3,9 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
+import { utf8 } from "../../src/prompt/text.ts";
+import { readReplay, turnAnswer, turnMessages } from "../../src/replay/replay.ts";
+import { bytesSource } from "../../src/replay/source.ts";
 import { exportLog } from "../support/imports.ts";
 import {
   call,
@@ -31,23 +34,24 @@ interface Message {
   content: string | { type: string }[];
 }
 
-/** The rules of the format: an assistant message closes a turn, and the prompt in effect is the nearest one before it. */
+/** The log as replay reads it, and its lines after the header. */
 function read(text: string) {
-  const [header, ...lines] = text
+  const result = readReplay(bytesSource(utf8(text)));
+  if (!result.ok) throw new Error(result.fault.message);
+  const replay = result.value;
+  expect(replay.notes).toEqual([]);
+  const turns = replay.turns.map((turn) => ({
+    prompt: turn.prompt,
+    messages: [...turnMessages(replay, turn)!] as unknown as Message[],
+    answer: turnAnswer(replay, turn) as unknown as Message,
+  }));
+  const lines = text
     .trimEnd()
     .split("\n")
+    .slice(1)
     .map((line) => JSON.parse(line) as Line);
-  let prompt: Line | null = null;
-  const messages: Message[] = [];
-  const turns: { prompt: Line | null; messages: Message[]; answer: Message }[] = [];
-  for (const line of lines) {
-    if (line.type === "prompt") prompt = line;
-    if (line.type !== "message") continue;
-    const message = line.message as Message;
-    if (message.role === "assistant") turns.push({ prompt, messages: [...messages], answer: message });
-    messages.push(message);
-  }
-  return { header, lines, turns, messages };
+  const messages = Array.from({ length: replay.messages }, (_, number) => replay.message(number) as unknown as Message);
+  return { header: replay.header, lines, turns, messages };
 }
 
 const readLog = async (id: string) => read(await exportLog(id, "?version=2"));
