@@ -258,5 +258,5 @@ export const REPLAY_RENDERED_BYTES = 32 * 1024 * 1024;
 export const MAX_HASHED_HEADS = 32;
 export const MAX_HASHED_HISTORIES = 8;
 
-/** Faults of requests that are named when a log is verified; of the others only the number. */
+/** Faults that are named when a log is verified, and doubts when it is read; of the others only the number. */
 export const MAX_NAMED_FAULTS = 20;

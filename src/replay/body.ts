@@ -12,22 +12,22 @@ export type RequestBody =
 
 /** Rebuilds the request with this number, from 1. `verified` says whether it hashes to what was recorded. */
 export function requestBody(source: LogSource, number: number): RequestBody {
-  let last: RequestBody | null = null;
-  const fault = eachRequestBody(source, (one, at) => {
-    if (at === number) last = one;
+  let wanted: RequestBody | null = null;
+  const fault = eachRequest(source, (rebuilt, at) => {
+    if (at === number) wanted = rebuilt();
     return at < number;
   });
   if (fault !== null) return { ok: false, fault };
-  return last ?? { ok: false, fault: { line: null, message: `the log has no request ${number}` } };
+  return wanted ?? { ok: false, fault: { line: null, message: `the log has no request ${number}` } };
 }
 
 /**
- * Gives every request's body in turn, with its number from 1, until `take` answers false. What a request lacks is its
- * fault; the answer is the fault of the log itself. Renders each body whole: for a look at the bytes, not for verifying.
+ * Goes over the requests, numbered from 1, until `take` answers false. A body is rebuilt, whole, when it is asked for: for a
+ * look at the bytes, not for verifying. What a request lacks is its fault; the answer is the fault of the log itself.
  */
-export function eachRequestBody(
+export function eachRequest(
   source: LogSource,
-  take: (body: RequestBody, number: number) => boolean,
+  take: (rebuilt: () => RequestBody, number: number) => boolean,
 ): LogFault | null {
   const index = new RequestIndex(source);
   let number = 0;
@@ -39,7 +39,7 @@ export function eachRequestBody(
       index.add(line);
       if (line.type !== "request") return null;
       number += 1;
-      wanted = take(rebuild(index, line.value as unknown as RequestEntry, line.number), number);
+      wanted = take(() => rebuild(index, line.value as unknown as RequestEntry, line.number), number);
       return null;
     },
     absent: (from, to) => index.messages.absent(from, to),

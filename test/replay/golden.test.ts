@@ -1,7 +1,7 @@
 /** Failure class: a renderer comes to other bytes than were sent when these logs were made. See test/fixtures/logs. */
 import { describe, expect, test } from "vitest";
 import { sha256Hex } from "../../src/prompt/hash.ts";
-import { eachRequestBody } from "../../src/replay/body.ts";
+import { eachRequest } from "../../src/replay/body.ts";
 import { readReplay } from "../../src/replay/replay.ts";
 import { bytesSource } from "../../src/replay/source.ts";
 import { isProven } from "../../src/replay/verify.ts";
@@ -23,7 +23,8 @@ describe.each(GOLDEN)("%s", (name) => {
 
   test("has bodies that, rendered whole, are what was hashed", () => {
     const seen: boolean[] = [];
-    const fault = eachRequestBody(bytesSource(golden(name)), (one) => {
+    const fault = eachRequest(bytesSource(golden(name)), (rebuilt) => {
+      const one = rebuilt();
       seen.push(one.ok && one.verified && sha256Hex(one.body) === one.entry.bodySha256);
       return true;
     });

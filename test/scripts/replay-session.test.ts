@@ -59,6 +59,16 @@ describe("a summary", () => {
     for (const text of said) expect(out).toContain(text);
   });
 
+  test("names the first doubts and counts the others", () => {
+    const file = join(folder, "many.jsonl");
+    const prompt = JSON.stringify({ type: "prompt", ts: "t", fingerprint: "0", text: "x", reason: "rebuilt" });
+    const header = JSON.stringify({ type: "session", id: "s", version: 2, startedAt: "t" });
+    writeFileSync(file, `${[header, ...Array<string>(30).fill(prompt)].join("\n")}\n`);
+    const { out } = replay(file);
+    expect(out.match(/ {2}note: line/g)).toHaveLength(20);
+    expect(out).toContain("  note: and 10 more of these\n");
+  });
+
   test("shows no control characters of the log's own", () => {
     const file = join(folder, "evil.jsonl");
     writeFileSync(

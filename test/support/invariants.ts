@@ -4,7 +4,7 @@ import type { Entry, MessageEntry } from "../../src/log/entries.ts";
 import { parseExport } from "../../src/log/jsonl.ts";
 import { sha256Hex } from "../../src/prompt/hash.ts";
 import { utf8 } from "../../src/prompt/text.ts";
-import { eachRequestBody } from "../../src/replay/body.ts";
+import { eachRequest } from "../../src/replay/body.ts";
 import { bytesSource, type LogSource } from "../../src/replay/source.ts";
 import { isProven, verificationText, verifyLog } from "../../src/replay/verify.ts";
 import type { ReceivedRequest } from "./provider-client.ts";
@@ -66,8 +66,9 @@ function isMarker(entry: MessageEntry): boolean {
 
 /** 4: in every request, a tool call is followed by exactly one result, and no block is empty. */
 function assertPaired(source: LogSource): void {
-  eachRequestBody(source, (rebuilt) => {
-    if (rebuilt.ok) assertBodyPaired(rebuilt.body);
+  eachRequest(source, (rebuilt) => {
+    const request = rebuilt();
+    if (request.ok) assertBodyPaired(request.body);
     return true;
   });
 }

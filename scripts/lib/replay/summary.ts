@@ -1,4 +1,5 @@
 /** A log at a glance: what it holds, what it does not, and its turns. */
+import { MAX_NAMED_FAULTS } from "../../../src/limits.ts";
 
 import { spanLength } from "../../../src/replay/ranges.ts";
 import type { Replay, ReplayTurn } from "../../../src/replay/replay.ts";
@@ -21,7 +22,8 @@ export function* summary(replay: Replay): Generator<string, void> {
 /** What is doubtful, one sentence each. */
 export function doubts({ scan, notes }: Replay): string[] {
   const { torn, end } = scan;
-  const said = [...notes];
+  const said = notes.slice(0, MAX_NAMED_FAULTS);
+  if (notes.length > said.length) said.push(`and ${notes.length - said.length} more of these`);
   if (torn !== null) said.push(`line ${torn}: torn by a write that did not end; skipped`);
   if (end === "absent") said.push("the end line is missing: the log may be cut off");
   if (end === "altered") said.push("the end line does not fit what comes before it: the log was changed");
