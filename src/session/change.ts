@@ -1,4 +1,4 @@
-/** Changes a session's owner may make at any time: they apply from the next turn on. */
+/** Changes a session's owner may make at any time: a model from the next turn on, metadata at once. */
 import { ok, type Result } from "../errors.ts";
 import { familyOf, preparePrompt } from "../prompt/prepare.ts";
 import { findProvider } from "../runtime/providers.ts";
@@ -13,24 +13,32 @@ export interface SessionChange {
   metadata?: object | undefined;
 }
 
+/** Metadata alone: no turn reads them, so they are exchanged at once, also while one runs. */
+export function changeMetadata(ctx: SessionContext, metadata: object): void {
+  write(ctx, { metadata: { ...metadata } }, null);
+}
+
 /** At a boundary between turns. Another model family gets its own prompt from the frozen contract, once an epoch. */
-export async function changeSession(ctx: SessionContext, { model, metadata }: SessionChange): Promise<Result<void>> {
+export async function changeModel(
+  ctx: SessionContext,
+  model: string,
+  metadata: object | undefined,
+): Promise<Result<void>> {
   const change: Partial<SessionRow> = metadata === undefined ? {} : { metadata: { ...metadata } };
-  if (model === undefined) return write(ctx, change, null);
   const provider = findProvider(model, ctx.env);
   if (!provider.ok) return provider;
   const { epoch, level, fingerprint } = sessionRow(ctx);
   const family = familyOf(model, Object.keys(ctx.bundle.models));
   const prepared = ctx.store.prepared(epoch, family, level);
-  if (prepared !== null) return write(ctx, { ...change, model, family, promptSha256: prepared }, null);
+  if (prepared !== null) return ok(write(ctx, { ...change, model, family, promptSha256: prepared }, null));
 
   const contract = await restoreContract(ctx, fingerprint);
   if (!contract.ok) return contract;
   const fresh = preparePrompt(contract.value, ctx.bundle.models[family] ?? "");
-  return write(ctx, { ...change, model, family, promptSha256: fresh.sha256 }, fresh.text);
+  return ok(write(ctx, { ...change, model, family, promptSha256: fresh.sha256 }, fresh.text));
 }
 
-function write(ctx: SessionContext, change: Partial<SessionRow>, prompt: string | null): Result<void> {
+function write(ctx: SessionContext, change: Partial<SessionRow>, prompt: string | null): void {
   const { tenant, epoch, level } = sessionRow(ctx);
   ctx.store.transaction(() => {
     if (prompt !== null) {
@@ -41,5 +49,4 @@ function write(ctx: SessionContext, change: Partial<SessionRow>, prompt: string 
     listSoon(ctx);
   });
   if (change.promptSha256 !== undefined) ctx.memory.prompt = null;
-  return ok(undefined);
 }

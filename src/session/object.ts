@@ -18,7 +18,7 @@ import { Snapshots } from "../snapshot/snapshots.ts";
 import { StorageError } from "../storage/database.ts";
 import { Alarm } from "./alarm.ts";
 import { type Answer, answerAccepted, answerTurn, type TurnAnswer } from "./answer.ts";
-import { changeSession, type SessionChange } from "./change.ts";
+import { changeMetadata, changeModel, type SessionChange } from "./change.ts";
 import type { InstructionChange } from "./compile.ts";
 import { isErased, isoTime, type SessionContext, type SessionEnv } from "./context.ts";
 import { busy, clearSession, refreshContract } from "./contract.ts";
@@ -142,9 +142,14 @@ export class SessionObject extends DurableObject<SessionEnv & { SNAPSHOTS: R2Buc
     return this.#opened(() => exportHistory(this.#ctx));
   }
 
-  /** Another model, other metadata: from the next turn on. */
-  async change(change: SessionChange): Promise<Result<SessionResource>> {
-    return this.#opened(() => this.#changing(() => changeSession(this.#ctx, change)));
+  /** Another model, at the next boundary between turns; other metadata alone, at once. */
+  async change({ model, metadata }: SessionChange): Promise<Result<SessionResource>> {
+    return this.#opened(async () => {
+      if (model !== undefined) return this.#changing(() => changeModel(this.#ctx, model, metadata));
+      if (metadata !== undefined) changeMetadata(this.#ctx, metadata);
+      this.#ctx.arm();
+      return ok(viewSession(this.#ctx));
+    });
   }
 
   /** Once the directory has let go of the session: else 503, and nothing is erased. */

@@ -7,8 +7,10 @@ import {
   getSession,
   logLines,
   model,
+  post,
   provider,
   say,
+  wholeState,
   wireModel,
 } from "../support/session.ts";
 
@@ -77,5 +79,26 @@ describe("metadata", () => {
     });
     await crash();
     expect((await getSession(session.id)).metadata).toEqual({ c: 3 });
+  });
+
+  it("are exchanged while a turn runs, which a model waits for", async () => {
+    const session = await createSession();
+    await provider.script({ kind: "hang", after: "so far", match: { model: wireModel() } });
+    const turn = await post(session.id, "one");
+    await provider.waitFor({ model: wireModel() }, 1);
+    const other = patch(session.id, { model: "demo/echo", metadata: { later: true } });
+    const patched = await patch(session.id, { metadata: { c: 3 } });
+    expect(patched.json).toMatchObject({ metadata: { c: 3 }, state: "running", activeTurn: turn.id, model });
+    await call("POST", `/v1/sessions/${session.id}/turns/${turn.id}/cancel`, {});
+    expect((await other).json).toMatchObject({ metadata: { later: true }, model: "demo/echo" });
+  });
+
+  it("and a change of nothing leaves all as it was, also the time", async () => {
+    const { id } = await createSession({ metadata: { a: 1 } });
+    await say(id, "one");
+    const before = await wholeState(id);
+    expect((await patch(id, {})).status).toBe(200);
+    const after = await wholeState(id);
+    expect([after.session.updatedAt, after.log]).toEqual([before.session.updatedAt, before.log]);
   });
 });

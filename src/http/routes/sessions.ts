@@ -40,7 +40,7 @@ const getSession = createRoute({
 const patchSession = createRoute({
   method: "patch",
   path: "/v1/sessions/{id}",
-  summary: "Change the model or the metadata, from the next turn on",
+  summary: "Exchange the metadata at once, the model from the next turn on",
   middleware: requireScopes("sessions:write"),
   request: { params, ...body(PatchSessionBody) },
   responses: { 200: json("The session", Session), ...problems },
