@@ -9,7 +9,7 @@ import { SCOPES, type Scope, verifyKey } from "./keys.ts";
 import { objectName, type Principal, TOKEN_ROUTES } from "./principal.ts";
 import { noSuchSession, Problem } from "./problem.ts";
 import { parseSigningKeys, type SigningKeys } from "./signing.ts";
-import { verifySessionToken } from "./tokens.ts";
+import { claimsToBeSessionToken, verifySessionToken } from "./tokens.ts";
 
 const DEVELOPMENT: Principal = { kind: "development", tenant: "dev", scopes: new Set(SCOPES) };
 
@@ -21,7 +21,7 @@ export const authenticate: MiddlewareHandler<AppEnv> = async (c, next) => {
   return next();
 };
 
-/** `keys` is `null` in development, where every bearer that is no session token is ignored. */
+/** `keys` is `null` in development, where every bearer is ignored that does not claim to be a session token. */
 async function identify(c: Context<AppEnv>, keys: SigningKeys | null): Promise<Principal> {
   const bearer = bearerToken(c);
   const now = Date.now();
@@ -34,6 +34,8 @@ async function identify(c: Context<AppEnv>, keys: SigningKeys | null): Promise<P
     return { kind: "session", tenant: token.claims.tenant, session: token.claims.session };
   }
   if (keys !== null) throw unauthenticated("Send a valid key: Authorization: Bearer <key>.");
+  // A page's token must not open more by being damaged, or another service's.
+  if (bearer !== null && claimsToBeSessionToken(bearer)) throw unauthenticated("The session token is not valid.");
   refuseForeignPage(c);
   return DEVELOPMENT;
 }

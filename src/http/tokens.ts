@@ -2,6 +2,7 @@
  * Session tokens: for a page that talks to one session. Signed like keys, for another audience, and bound to a tenant, a
  * session, exact origins and a short time. Nothing about them is stored, so none can be taken back before its time.
  */
+import { decodeJwt } from "jose";
 import { z } from "zod";
 import { TENANT } from "./keys.ts";
 import { type SigningKeys, signToken, verifyToken } from "./signing.ts";
@@ -35,6 +36,15 @@ export async function verifySessionToken(
   const verified = await verifyToken(token, keys, AUDIENCE, now);
   const claims = TokenClaims.safeParse(verified?.payload).data;
   return verified === null || claims === undefined ? null : { claims, expired: verified.expired };
+}
+
+/** Whether a bearer says that it is a session token. Nothing of it is verified: good for refusing it, never for trust. */
+export function claimsToBeSessionToken(bearer: string): boolean {
+  try {
+    return [decodeJwt(bearer).aud].flat().includes(AUDIENCE);
+  } catch {
+    return false;
+  }
 }
 
 /** Whether a text is an http(s) origin exactly as browsers send it: no path, no default port, no wildcard, lower case. */

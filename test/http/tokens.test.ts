@@ -294,8 +294,20 @@ describe("in development", () => {
     const log = (headers: Record<string, string>) => fetchWith(development, `/v1/sessions/${id}/log`, { headers });
     expect((await look(id, token, development)).status).toBe(200);
     expect((await log(page(token))).status).toBe(403);
-    for (const other of ["whatever", await mint(KEY), `${token.slice(0, -2)}xx`]) {
-      expect((await log(bearer(other))).status).toBe(200);
+    for (const other of ["whatever", "a.b.c", await mint(KEY), `${part({ aud: "selfsame/session" })}.x`]) {
+      expect([other, (await log(bearer(other))).status]).toEqual([other, 200]);
+    }
+  });
+
+  it("what says that it is a token and is not valid is refused, never the development principal", async () => {
+    const id = await newSession(development);
+    const token = await tokenFor(id, development);
+    const signed = (aud: string | string[]) => `${part({ alg: "HS256" })}.${part({ aud })}.${part({})}`;
+    for (const bad of [`${token.slice(0, -4)}AAAA`, signed("selfsame/session"), signed(["x", "selfsame/session"])]) {
+      for (const headers of [bearer(bad), page(bad)]) {
+        const reply = await fetchWith(development, `/v1/sessions/${id}`, { headers });
+        expect(reply).toMatchObject({ status: 401, code: "unauthenticated" });
+      }
     }
   });
 
@@ -309,12 +321,12 @@ describe("in development", () => {
       .setAudience("selfsame/session")
       .setExpirationTime("1h")
       .sign(new TextEncoder().encode("selfsame: development mode, no secret"));
-    // As any bearer that is none, it makes no difference to a page of another origin: nothing can be read or done.
+    // Nothing can be read or done with it.
     const read = await look(id, forged, development);
     expect(read.headers.get("access-control-allow-origin")).toBeNull();
     const say = (one: string) =>
       fetchWith(development, `/v1/sessions/${id}/turns`, { method: "POST", headers: page(one), body: '{"input":"x"}' });
-    expect([(await say(forged)).status, (await say(token)).status]).toEqual([403, 200]);
+    expect([(await say(forged)).status, (await say(token)).status]).toEqual([401, 200]);
   });
 
   it("a token after its time is refused, and is not the development principal's", async () => {
@@ -329,7 +341,6 @@ describe("in development", () => {
     const [here, there] = [await newSession(development), await newSession()];
     expect((await look(here, await tokenFor(here, development))).status).toBe(401);
     const theirs = await tokenFor(there);
-    // In development a bearer that is no token of development is ignored: the session is another tenant's.
-    expect((await look(there, theirs, development)).status).toBe(404);
+    expect((await look(there, theirs, development)).status).toBe(401);
   });
 });
