@@ -26,7 +26,10 @@ async function identify(c: Context<AppEnv>, keys: SigningKeys | null): Promise<P
   const bearer = bearerToken(c);
   const now = Date.now();
   const key = keys === null || bearer === null ? null : await verifyKey(bearer, keys, now);
-  if (key !== null) return { kind: "key", tenant: key.tenant, scopes: new Set(key.scopes) };
+  if (key !== null) {
+    if (key.expired) throw unauthenticated("The key has expired.");
+    return { kind: "key", tenant: key.claims.tenant, scopes: new Set(key.claims.scopes) };
+  }
   const token = bearer === null ? null : await verifySessionToken(bearer, keys ?? (await developmentKeys(c.env)), now);
   if (token !== null) {
     allowOrigin(c, token.claims.origins); // also of one that has expired: the page reads why it is refused

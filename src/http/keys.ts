@@ -17,9 +17,13 @@ export function mintKey(keys: SigningKeys, claims: KeyClaims, ttlSeconds: number
   return signToken(keys, { audience: AUDIENCE, claims, now, expires: Math.floor(now / 1000) + ttlSeconds });
 }
 
-/** The claims of a key that is ours, unaltered and not expired; `null` for everything else. */
-export async function verifyKey(token: string, keys: SigningKeys, now: number): Promise<KeyClaims | null> {
+/** What a key says that is ours and unaltered, also after its time; `null` for everything else. */
+export async function verifyKey(
+  token: string,
+  keys: SigningKeys,
+  now: number,
+): Promise<{ claims: KeyClaims; expired: boolean } | null> {
   const verified = await verifyToken(token, keys, AUDIENCE, now);
-  if (verified === null || verified.expired) return null;
-  return KeyClaims.safeParse(verified.payload).data ?? null;
+  const claims = KeyClaims.safeParse(verified?.payload).data;
+  return verified === null || claims === undefined ? null : { claims, expired: verified.expired };
 }

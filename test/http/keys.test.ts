@@ -85,6 +85,11 @@ describe("a key", () => {
     expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer/);
   });
 
+  it("says of one after its time that it has expired, and of no other", async () => {
+    expect((await list(await mint(KEY, {}, 60, Date.now() - 120_000))).text).toContain("The key has expired.");
+    expect((await list(await mint(OTHER, {}, 60, Date.now() - 120_000))).text).not.toContain("expired");
+  });
+
   it.each([
     ["no header", undefined],
     ["an empty header", ""],
