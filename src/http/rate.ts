@@ -1,28 +1,29 @@
 /** How often a key, or a session's token, may call. The platform counts, in each of its locations by itself. */
 import type { MiddlewareHandler } from "hono";
-import { RATE_PERIOD_SECONDS } from "../limits.ts";
+import { KEY_CALLS_PER_PERIOD, RATE_PERIOD_SECONDS, TOKEN_CALLS_PER_PERIOD } from "../limits.ts";
 import { sha256Hex } from "../prompt/hash.ts";
 import { utf8 } from "../prompt/text.ts";
 import { bearerToken } from "./auth.ts";
-import type { AppEnv, Env } from "./env.ts";
+import type { AppEnv } from "./env.ts";
 import type { Principal } from "./principal.ts";
 import { Problem } from "./problem.ts";
 
-/** Which binding of wrangler.toml counts whom; the development principal is not counted. */
-const LIMITERS: Readonly<Record<Principal["kind"], "KEY_RATE" | "TOKEN_RATE" | null>> = {
+/** Which binding of wrangler.toml counts whom, up to how many calls; the development principal is not counted. */
+const LIMITERS: Readonly<Record<Principal["kind"], { binding: "KEY_RATE" | "TOKEN_RATE"; calls: number } | null>> = {
   development: null,
-  key: "KEY_RATE",
-  session: "TOKEN_RATE",
+  key: { binding: "KEY_RATE", calls: KEY_CALLS_PER_PERIOD },
+  session: { binding: "TOKEN_RATE", calls: TOKEN_CALLS_PER_PERIOD },
 };
 
 /** Refuses with 429 before a body is read or an object is asked. A stream counts once, when it begins. */
 export const limitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
-  const limiter = limiterOf(c.env, c.get("principal"));
+  const limiter = LIMITERS[c.get("principal").kind];
+  const binding = limiter === null ? undefined : c.env[limiter.binding];
   const token = bearerToken(c);
-  if (limiter !== undefined && token !== null) {
-    const { success } = await limiter.limit({ key: countedKey(token) });
+  if (limiter !== null && binding !== undefined && token !== null) {
+    const { success } = await binding.limit({ key: countedKey(token) });
     if (!success) {
-      const detail = `More than the calls of ${RATE_PERIOD_SECONDS} seconds; try again later.`;
+      const detail = `More than ${limiter.calls} calls in ${RATE_PERIOD_SECONDS} seconds; try again later.`;
       throw new Problem({ code: "rate_limited", detail, retryAfter: RATE_PERIOD_SECONDS });
     }
   }
@@ -35,9 +36,4 @@ export const limitRate: MiddlewareHandler<AppEnv> = async (c, next) => {
  */
 export function countedKey(token: string): string {
   return sha256Hex(utf8(token.slice(0, token.lastIndexOf("."))));
-}
-
-function limiterOf(env: Env, { kind }: Principal): RateLimit | undefined {
-  const name = LIMITERS[kind];
-  return name === null ? undefined : env[name];
 }

@@ -72,6 +72,7 @@ describe("a key", () => {
       expect(allowed(answers)).toBe(3);
       const last = answers.at(-1)!;
       expect([last.code, last.headers.get("retry-after")]).toEqual(["rate_limited", String(RATE_PERIOD_SECONDS)]);
+      expect(JSON.parse(last.text).detail).toMatch(/^More than 600 calls in 60 seconds;/);
       expect((await list(other)).status).toBe(200);
 
       const headers = bearer(key);
@@ -91,6 +92,7 @@ describe("a session's token", () => {
         fetchWith(service, `/v1/sessions/${id}`, { headers: page(token) });
       const answers = await times(TOKEN_CALLS_PER_PERIOD + 2, () => look(one));
       expect(allowed(answers)).toBe(TOKEN_CALLS_PER_PERIOD);
+      expect(JSON.parse(answers.at(-1)!.text).detail).toMatch(/^More than 60 calls in 60 seconds;/);
       expect(answers.at(-1)!.headers.get("access-control-allow-origin")).toBe(SHOP);
       expect((await look(other)).status).toBe(200);
       expect((await fetchWith(service, `/v1/sessions/${one.id}`, { headers: bearer(key) })).status).toBe(200);
