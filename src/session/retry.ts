@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../errors.ts";
 import { MAX_ATTEMPTS } from "../limits.ts";
 import { turnId } from "../log/ids.ts";
 import { withMessage } from "../turn/history.ts";
-import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE, type TurnState } from "../turn/table.ts";
+import { isSettled, next, OUTCOMES, storedFrom, TURN_TABLE } from "../turn/table.ts";
 import { isoTime, type SessionContext, sessionRow } from "./context.ts";
 import { listSoon } from "./listing.ts";
 import type { SessionRow, TurnRow } from "./rows.ts";
@@ -29,7 +29,7 @@ export function retryTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
 
 /** Writes that a turn waits for another attempt. Inside the caller's transaction; the history in memory is stale after it. */
 export function writeRetry(ctx: SessionContext, turn: TurnRow): Result<void> {
-  if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(turn, "retried");
+  if (next(turn.state, "retry") === null || turn.reason === ABANDONED) return wrongState(ctx, turn, "retried");
   if (turn.attempt >= MAX_ATTEMPTS) return fail("wrong_state", `The turn was tried ${turn.attempt} times already.`);
   if (turn.userSeq === null && turn.input === null) {
     return fail("wrong_state", "The turn was never sent, and its input did not come with the imported log.");
@@ -70,7 +70,7 @@ export function writeRetry(ctx: SessionContext, turn: TurnRow): Result<void> {
 
 /** The caller no longer waits for an unknown outcome: the turn has failed, and nothing of it is history. */
 export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
-  if (next(turn.state, "abandon") === null) return wrongState(turn, "abandoned");
+  if (next(turn.state, "abandon") === null) return wrongState(ctx, turn, "abandoned");
   const { store } = ctx;
   const row = sessionRow(ctx);
   const now = isoTime(ctx);
@@ -111,7 +111,9 @@ function beforeClear({ messagesFrom }: SessionRow, { userSeq }: TurnRow): boolea
   return userSeq !== null && userSeq < messagesFrom;
 }
 
-function wrongState(turn: { state: TurnState; reason: string | null }, what: string) {
-  const why = turn.reason === null ? turn.state : `${turn.state} (${turn.reason})`;
+/** Names the state that is shown: of a turn that runs, storage has an earlier one. */
+function wrongState(ctx: SessionContext, turn: TurnRow, what: string) {
+  const { state, reason } = ctx.live.get(turn.n)?.view ?? turn;
+  const why = reason === null ? state : `${state} (${reason})`;
   return fail("wrong_state", `The turn is ${why}; it cannot be ${what}.`);
 }

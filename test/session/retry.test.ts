@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { MAX_ATTEMPTS } from "../../src/limits.ts";
 import type { TurnResource } from "../../src/session/resources.ts";
 import {
@@ -7,6 +7,7 @@ import {
   createSession,
   ended,
   getSession,
+  getTurn,
   logLines,
   messages,
   post,
@@ -234,6 +235,17 @@ describe("abandoning an unknown turn", () => {
     const { id } = await createSession();
     await say(id, "one");
     expect((await abandon(id, "turn_1")).status).toBe(409);
+  });
+
+  it("is refused while one runs, with the state that is shown of it", async () => {
+    const { id } = await createSession();
+    await script({ kind: "hang", after: "half" });
+    const { id: turn } = await post(id, "hangs");
+    await vi.waitFor(async () => expect((await getTurn(id, turn)).state).toBe("streaming"));
+    for (const reply of [await retry(id, turn), await abandon(id, turn)]) {
+      expect([reply.status, reply.text]).toEqual([409, expect.stringContaining("The turn is streaming;")]);
+    }
+    await call("POST", `/v1/sessions/${id}/turns/${turn}/cancel`, {});
   });
 });
 
