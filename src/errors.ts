@@ -15,7 +15,7 @@ export const ERRORS = {
   identity_conflict: { status: 409, title: "The session has another identity" },
   session_exists: { status: 409, title: "The session exists already" },
   busy: { status: 409, title: "A turn is running" },
-  wrong_state: { status: 409, title: "The turn's state does not allow this" },
+  wrong_state: { status: 409, title: "The present state does not allow this" },
   outcome_unknown: { status: 409, title: "The outcome of the turn is not known" },
   too_large: { status: 413, title: "Too large" },
   unsupported_media_type: { status: 415, title: "Unsupported media type" },

@@ -75,9 +75,7 @@ export async function recompile(
   if (!newest.ok) return newest;
   const agent = newest.value;
   if (agent === null) {
-    return fail("invalid_request", `The agent ${row.agent} no longer exists, so its sources cannot be adopted.`, {
-      errors: [{ path: "agent", message: "no longer exists" }],
-    });
+    return fail("wrong_state", `The agent ${row.agent} no longer exists, so its sources cannot be adopted.`);
   }
   if (!isSameSession(ctx, row)) return fail("not_found", "No such session.");
   const stored = storedInputs(ctx);

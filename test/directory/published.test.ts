@@ -286,8 +286,8 @@ describe("refresh and clear", () => {
     expect((await call("POST", `/v1/sessions/${session.id}/clear`, {})).status).toBe(503);
     away.mockRestore();
     await unpublish("helper");
-    expect((await refresh(session.id)).json.code).toBe("invalid_request");
-    expect((await call("POST", `/v1/sessions/${session.id}/clear`, {})).status).toBe(400);
+    expect((await refresh(session.id)).json.code).toBe("wrong_state");
+    expect((await call("POST", `/v1/sessions/${session.id}/clear`, {})).status).toBe(409);
     const { updatedAt: _, ...unchanged } = session;
     expect(await getSession(session.id)).toMatchObject({ ...unchanged, snapshot: expect.any(String) });
   });

@@ -142,7 +142,7 @@ describe("refresh", () => {
     delete bundle.agents.concierge;
     await crash();
     const reply = await call("POST", `/v1/sessions/${session.id}/refresh`, {});
-    expect([reply.status, reply.json.code]).toEqual([400, "invalid_request"]);
+    expect([reply.status, reply.json.code]).toEqual([409, "wrong_state"]);
     expect((await getSession(session.id)).fingerprint).toBe(session.fingerprint);
   });
 });

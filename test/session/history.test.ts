@@ -240,7 +240,7 @@ describe("a history with a saved prompt", () => {
     const { id } = await createSession();
     delete bundle.agents.concierge;
     await crash();
-    expect((await putHistory(id, PLAIN)).json.code).toBe("invalid_request");
+    expect((await putHistory(id, PLAIN)).json.code).toBe("wrong_state");
     const withPrompt = [{ ...PLAIN[0]!, metadata: saved({ id: "a" }, savedPrompt("B", "D")) }];
     expect((await putHistory(id, withPrompt)).json).toMatchObject({
       epoch: 2,

@@ -202,7 +202,7 @@ export class StubService {
       return { stream: turn, after: Number(headers["last-event-id"] ?? query.get("after") ?? 0), deaf: false };
     }
     if (turn && method === "POST" && action === "cancel" && this.canCancel) {
-      if (!turn.open) return problem(409, "wrong_state", "The turn's state does not allow this", "It has ended.");
+      if (!turn.open) return problem(409, "wrong_state", "The present state does not allow this", "It has ended.");
       turn.open = false;
       turn.events.push({ event: "end", data: { state: "cancelled", reason: null, usage: null } });
       for (const wake of turn.wake) wake();
