@@ -70,7 +70,10 @@ function alreadyAnswered(ctx: SessionContext, request: TurnRequest): Result<Admi
   const seen = request.key === null ? null : ctx.store.key(request.key);
   if (seen === null) return null;
   if (seen.bodySha256 === request.bodySha256) return ok({ turn: ctx.store.turn(seen.turn)!, replayed: true });
-  return fail("idempotency_mismatch", "This Idempotency-Key was used with another body.");
+  return fail(
+    "idempotency_mismatch",
+    "This Idempotency-Key was used with another body; the raw bytes are compared, not what they mean.",
+  );
 }
 
 function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {

@@ -131,7 +131,10 @@ const CASES: Partial<Record<ErrorCode, Case>> = {
       return call("POST", `/v1/sessions/${id}/turns/turn_1/cancel`, {});
     },
   },
-  outcome_unknown: { says: /interrupted/, produce: async () => say(await interrupted(), "hangs", {}, key) },
+  outcome_unknown: {
+    says: /interrupted.*retry.*abandon/,
+    produce: async () => say(await interrupted(), "hangs", {}, key),
+  },
   too_large: {
     says: /^metadata: .* bytes/,
     produce: () => call("POST", "/v1/sessions", { agent: "concierge", metadata: { m: "x".repeat(16 * 1024) } }),
@@ -141,7 +144,7 @@ const CASES: Partial<Record<ErrorCode, Case>> = {
     produce: () => call("POST", "/v1/sessions", "agent=concierge", { "content-type": "text/plain" }),
   },
   idempotency_mismatch: {
-    says: /another body/,
+    says: /another body; the raw bytes/,
     produce: async () => {
       const { id } = await createSession();
       await say(id, "one", {}, key);

@@ -23,7 +23,10 @@ const eventStream = { "text/event-stream": { schema: z.string() } };
 /** Headers are read by hand, since a stranger's malformed `Prefer` is no fault; these lines only describe them. */
 const header = (name: string, description: string) =>
   ({ in: "header", name, description, schema: { type: "string" } }) as const;
-const idempotencyHeader = header("Idempotency-Key", "The same key and body is the same turn, for good");
+const idempotencyHeader = header(
+  "Idempotency-Key",
+  "The same key is the same turn, for good; with a body that differs in any byte it is 422",
+);
 const preferHeader = header("Prefer", "`respond-async`: 202 at once. `wait=n`: up to n seconds (GET)");
 const lastEventHeader = header("Last-Event-ID", "The id of the last event that was seen; `after` goes before it");
 
@@ -181,7 +184,8 @@ function turnResponse(c: Context<AppEnv>, { turn }: TurnAnswer): Response {
     throw new Problem({ code, detail }, shownTurn(c, turn));
   }
   if (turn.state === "unknown") {
-    const detail = "The turn was interrupted; its outcome is not known.";
+    const detail =
+      "The turn was interrupted; its outcome is not known. Retry it (POST …/retry) or give it up (POST …/abandon).";
     throw new Problem({ code: "outcome_unknown", detail }, shownTurn(c, turn));
   }
   return c.json(shownTurn(c, turn), isSettled(turn.state) ? 200 : 202);
