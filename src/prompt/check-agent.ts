@@ -62,6 +62,7 @@ function checkFile(file: AgentFile, text: string | null | undefined): Remarks {
   problems.push(...unknownPlaceholders(file, text));
   const normal = normalizeFile(text);
   if (file === "IDENTITY.md" && normal === "") problems.push({ file, message: "is empty" });
+  if ((file === "FIRST.md" || file === "TASK.md") && normal === "") warnings.push({ file, message: "is empty" });
   if (file === "IDENTITY.md" || file === "AGENTS.md") warnings.push(...identityIdWarning(file, text));
   const tokens = Math.ceil(byteLength(normal) / 4);
   if (file === "AGENTS.md" && tokens > AGENTS_MD_WARN_TOKENS) {

@@ -46,6 +46,10 @@ describe("{{identity.id}}", () => {
   });
 });
 
+it.each(["FIRST.md", "TASK.md"])("an empty %s, which says nothing", (file) => {
+  expect(warningsOf({ [`agents/helper/${file}`]: "\uFEFF\r\n \n" })).toEqual([`agents/helper/${file}: is empty`]);
+});
+
 it("a placeholder in a description, which is sent as it stands", () => {
   expect(warningsOf({ "agents/helper/agent.json": '{"description": "I am {{identity.name}}"}' })).toEqual([
     'agents/helper/agent.json: "description": placeholders are not filled in here',
