@@ -3,6 +3,7 @@ import { crashPoint } from "../crash-points.ts";
 import { fail, ok, type Result } from "../errors.ts";
 import { DIRECTORY_WAIT_MS } from "../limits.ts";
 import { LOG_VERSION } from "../log/entries.ts";
+import type { AgentDefinition } from "../prompt/agent.ts";
 import type { Project } from "../prompt/contract.ts";
 import { conflicts, createIdentity, type IdentityInput } from "../prompt/identity.ts";
 import { familyOf } from "../prompt/prepare.ts";
@@ -43,9 +44,9 @@ export async function createSession(ctx: SessionContext, request: CreateRequest)
   if (!found.ok) return found;
   if (found.value === null) return unknownAgent(ctx, request);
   const { definition: agent } = found.value;
-  const model = request.model ?? agent.config.model ?? ctx.env.DEFAULT_MODEL ?? DEFAULT_MODEL;
-  const provider = findProvider(model, ctx.env);
-  if (!provider.ok) return provider;
+  const chosen = chooseModel(ctx, request, agent);
+  if (!chosen.ok) return chosen;
+  const model = chosen.value;
 
   const identity = createIdentity(request.identity, agent.name, `agent-${ctx.randomHex(8)}`);
   const family = familyOf(model, Object.keys(ctx.bundle.models));
@@ -96,6 +97,18 @@ async function unknownAgent(ctx: SessionContext, { tenant, agent: name }: Create
   const names = [...Object.keys(ctx.bundle.agents), ...(published.ok ? published.value.map(({ name }) => name) : [])];
   const known = [...new Set(names)].sort(byCodeUnits).join(", ");
   const message = `unknown agent ${JSON.stringify(name.slice(0, 80))}; known: ${known}`;
+  return fail("invalid_request", message, { errors: [{ path: "agent", message }] });
+}
+
+/** The request's model, the agent's, or the service's. Whoever named one that nothing serves is told so. */
+function chooseModel({ env }: SessionContext, request: CreateRequest, agent: AgentDefinition): Result<string> {
+  const model = request.model ?? agent.config.model ?? env.DEFAULT_MODEL ?? DEFAULT_MODEL;
+  const provider = findProvider(model, env);
+  if (provider.ok) return ok(model);
+  if (request.model !== undefined || provider.error.code !== "invalid_request") return provider;
+  const { detail } = provider.error;
+  if (agent.config.model === undefined) return fail("not_configured", `The var DEFAULT_MODEL: ${detail}.`);
+  const message = `the setting \`model\` of the agent ${agent.name}: ${detail}; give another \`model\` or change the agent`;
   return fail("invalid_request", message, { errors: [{ path: "agent", message }] });
 }
 

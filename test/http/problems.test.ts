@@ -1,4 +1,5 @@
 import { SELF } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { bundle } from "#prompts";
 import {
@@ -75,6 +76,22 @@ describe("an error is problem+json", () => {
     const reply = await ask("POST", "/v1/sessions", { ...body });
     expectProblem(reply, path.startsWith("identity") ? "invalid_identity" : "invalid_request");
     expect(reply.json.errors).toEqual([{ path, message: expect.stringMatching(/.{3,}/) }]);
+  });
+
+  it("for a model that nothing serves, at whoever has named it: the agent, or the service", async () => {
+    const { concierge } = bundle.agents;
+    bundle.agents.concierge = { ...concierge!, config: { ...concierge!.config, model: "gone/model" } };
+    const reply = await ask("POST", "/v1/sessions", { agent: "concierge" });
+    bundle.agents.concierge = concierge!;
+    expectProblem(reply, "invalid_request");
+    const message = expect.stringMatching(/^the setting `model` of the agent concierge: unknown model "gone\/model"/);
+    expect(reply.json.errors).toEqual([{ path: "agent", message }]);
+
+    env.DEFAULT_MODEL = "gone/model";
+    const other = await ask("POST", "/v1/sessions", { agent: "concierge" });
+    env.DEFAULT_MODEL = undefined as never;
+    expectProblem(other, "not_configured");
+    expect(other.json.detail).toMatch(/^The var DEFAULT_MODEL: unknown model "gone\/model"/);
   });
 
   it("names every faulty field, in order", async () => {
@@ -178,7 +195,6 @@ describe("storage that fails", () => {
   it("because the object is reset while it answers is 503 with Retry-After, made by the router", async () => {
     const { id } = await createSession({ id: "s" });
     for (const flags of [{ durableObjectReset: true }, { overloaded: true }, { retryable: true }]) {
-      const { env } = await import("cloudflare:workers");
       const failing = { get: () => Promise.reject(Object.assign(new Error("internal name of a machine"), flags)) };
       const byName = vi.spyOn(env.SESSIONS, "getByName").mockReturnValue(failing as unknown as ReturnType<typeof stub>);
       const reply = await ask("GET", `/v1/sessions/${id}`);
