@@ -16,7 +16,7 @@ import {
   MAX_TOKEN_TTL_SECONDS,
   TOKEN_TTL_SECONDS,
 } from "../limits.ts";
-import { AgentConfig, type AgentFile } from "../prompt/agent.ts";
+import { AGENT_FILES, AgentConfig, type AgentFile } from "../prompt/agent.ts";
 import { IDENTITY_VERSION, IdentityId, IdentityName } from "../prompt/identity.ts";
 import { byteLength } from "../prompt/text.ts";
 import { isOrigin } from "./tokens.ts";
@@ -97,16 +97,33 @@ export const CreateTokenBody = z
   })
   .openapi("CreateToken");
 
-export const AgentFiles = z.strictObject({
-  "IDENTITY.md": z.string().optional(),
-  "AGENTS.md": z.string().optional(),
-  "REFERENCE.md": z.string().optional(),
-  "FIRST.md": z.string().optional(),
-  "TASK.md": z.string().optional(),
-} satisfies Record<AgentFile, z.ZodType>);
+export const AgentFiles = z.strictObject(
+  {
+    "IDENTITY.md": z.string().optional(),
+    "AGENTS.md": z.string().optional(),
+    "REFERENCE.md": z.string().optional(),
+    "FIRST.md": z.string().optional(),
+    "TASK.md": z.string().optional(),
+  } satisfies Record<AgentFile, z.ZodType>,
+  {
+    error: ({ code, input }) => {
+      if (code === "unrecognized_keys") return `unknown file; known: ${AGENT_FILES.join(", ")}`;
+      return input === null ? "is null where it was read without prompts:read; send the files" : undefined;
+    },
+  },
+);
+
+/** What GET shows of an agent and nobody can set, so that what was read can be sent back. */
+const given = z.unknown().optional().openapi({ description: "As GET gives it; ignored" });
 
 /** The fields of `agent.json`, and the files that lie beside it in the service's own folder. */
-export const PublishAgentBody = AgentConfig.extend({ files: AgentFiles }).openapi("PublishAgent");
+export const PublishAgentBody = AgentConfig.extend({
+  files: AgentFiles,
+  name: z.string().optional().openapi({ description: "The name in the path" }),
+  version: given,
+  source: given,
+  warnings: given,
+}).openapi("PublishAgent");
 
 export const EmptyBody = z.strictObject({}).openapi("Empty");
 

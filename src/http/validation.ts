@@ -20,7 +20,8 @@ export function refuseInvalid(result: { success: boolean; error?: z.ZodError }):
 /** A union reports its branches; the branch that got furthest says what the caller most likely meant. */
 function unfold(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key], message: "unknown field" }));
+    const message = issue.message.startsWith("Unrecognized key") ? "unknown field" : issue.message; // zod's own, or ours
+    return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key], message }));
   }
   // A missing field, in zod's words: an issue does not carry the input itself.
   if (issue.code === "invalid_type" && issue.message.endsWith("received undefined")) {

@@ -84,6 +84,18 @@ describe("publishing", () => {
     expect((await get("exact")).json.files).toEqual(files);
   });
 
+  it("takes back what GET and PUT gave, and writes nothing", async () => {
+    const made = await put("helper", { description: "Helps.", model: "demo/echo", history: { tokens: 999 } });
+    const writes = vi.spyOn(DirectoryObject.prototype, "publish");
+    for (const given of [made.json, (await get("helper")).json]) {
+      const back = await call<Agent>("PUT", "/v1/agents/helper", given);
+      expect([back.status, back.json]).toEqual([200, made.json]);
+      expect(await (writes.mock.results.pop()!.value as Promise<object>)).toMatchObject({ value: { written: false } });
+    }
+    const { json: bundled } = await get("concierge");
+    expect((await call<Agent>("PUT", "/v1/agents/concierge", bundled)).json.version).toBe(bundled.version);
+  });
+
   it("warns in the build's words", async () => {
     const { status, json } = await put("warned", {
       description: "I am {{identity.name}}",
@@ -111,20 +123,25 @@ describe("what is refused", () => {
       "files.AGENTS.md:3",
       /^unknown placeholder \{\{foo\}\} \(known: /,
     ],
-    [{ files: { ...FILES, "Agents.md": "x" } }, "files.Agents.md", /unknown field/],
+    [
+      { files: { ...FILES, "Agents.md": "x" } },
+      "files.Agents.md",
+      /^unknown file; known: IDENTITY\.md, AGENTS\.md, .*TASK\.md$/,
+    ],
     [{ files: { ...FILES, "TASK.md": 7 } }, "files.TASK.md", /string/],
     [{ files: { ...FILES, "AGENTS.md": null } }, "files.AGENTS.md", /string/],
-    [{ files: null }, "files", /./],
+    [{ files: null }, "files", /prompts:read/],
     [{ skills: ["orders", "refunds"] }, "skills", /^there is no skills\/refunds\.md$/],
     [{ skills: ["__proto__"] }, "skills", /^there is no skills\/__proto__\.md$/],
     [{ skills: ["constructor"] }, "skills", /^there is no skills\/constructor\.md$/],
     [{ modle: "x" }, "modle", /^unknown field$/],
-    [{ name: "other" }, "name", /^unknown field$/],
+    [{ name: "other" }, "name", /^is not the name in the path, refused$/],
     [{ instructions: "sometimes" }, "instructions", /./],
     [hook("http://rules.example/"), "hook.url", /https/],
     [hook("http://127.0.0.1/"), "hook.url", /https/],
     [hook("https://rules.example/"), "hook.url", /not in this service's TOOL_HOSTS/],
     [hook("https://u:p@rules.example/"), "hook.url", /password/],
+    [{ model: "nobody/nothing" }, "model", /^unknown model "nobody\/nothing"; known: /],
     [{ description: "\ud800" }, "description", /surrogate/],
     [{ model: `openai/${"x".repeat(200)}` }, "model", /<=200/],
   ])("%j", async (body, path, message) => {

@@ -5,6 +5,7 @@ import { checkPublication } from "../../directory/publication.ts";
 import { ok } from "../../errors.ts";
 import { AGENT_NAME, type AgentDefinition } from "../../prompt/agent.ts";
 import { byCodeUnits } from "../../prompt/text.ts";
+import { findProvider } from "../../runtime/providers.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import type { Principal } from "../principal.ts";
@@ -78,10 +79,20 @@ export function agentRoutes(app: OpenAPIHono<AppEnv>): void {
     return c.json(agentResource(bundle.agents[name]!, "bundled", c.get("principal")), 200);
   });
   app.openapi(putAgent, async (c) => {
-    const { files, ...config } = c.req.valid("json");
+    const { name } = c.req.valid("param");
+    const {
+      files,
+      name: said = name,
+      version: _version,
+      source: _source,
+      warnings: _,
+      ...config
+    } = c.req.valid("json");
+    if (said !== name) throw otherName(name);
+    if (config.model !== undefined) unwrap(findProvider(config.model, c.env));
     const rules = { skills: bundle.skills, toolHosts: c.env.TOOL_HOSTS };
     const texts = files as AgentDefinition["files"]; // JSON holds no undefined
-    const { definition, warnings } = unwrap(checkPublication(c.req.valid("param").name, config, texts, rules));
+    const { definition, warnings } = unwrap(checkPublication(name, config, texts, rules));
     const { created } = unwrap(await askDirectory(c, (directory) => directory.publish(definition)));
     const agent = { ...agentResource(definition, "published", c.get("principal")), warnings };
     return created ? c.json(agent, 201, { location: `/v1/agents/${definition.name}` }) : c.json(agent, 200);
@@ -103,6 +114,11 @@ function agentResource(
   const open = principal.kind !== "session" && principal.scopes.has("prompts:read");
   const shown = hook === undefined ? {} : { hook: { ...hook, url: open ? hook.url : null } };
   return { name, version, source, ...config, ...shown, files: open ? files : null };
+}
+
+function otherName(name: string): Problem {
+  const message = `is not the name in the path, ${name}`;
+  return new Problem({ code: "invalid_request", detail: `name: ${message}`, errors: [{ path: "name", message }] });
 }
 
 function noSuchAgent(): Problem {
