@@ -33,9 +33,9 @@ const ToolResult = z.strictObject({
 });
 
 /** Piped, so that the number of blocks is looked at before each of them is. */
-function blocks<T extends Block>(block: z.ZodType<T>) {
+function blocks<T extends Block>(block: z.ZodType<T>, error?: string) {
   return z
-    .array(z.unknown())
+    .array(z.unknown(), error)
     .min(1, "must not be empty")
     .max(MAX_MESSAGE_BLOCKS)
     .pipe(z.array(block))
@@ -44,7 +44,10 @@ function blocks<T extends Block>(block: z.ZodType<T>) {
 
 /** Blocks, or one text. */
 function said<T extends Block>(block: z.ZodType<T>) {
-  return z.preprocess((value) => (typeof value === "string" ? [{ type: "text", text: value }] : value), blocks(block));
+  return z.preprocess(
+    (value) => (typeof value === "string" ? [{ type: "text", text: value }] : value),
+    blocks(block, "must be a text or a list of blocks"),
+  );
 }
 
 function contentBytes(content: readonly Block[]): number {

@@ -148,10 +148,13 @@ const CALLER_EVENTS = ["message", "wake", "resume", "unread", "idle", "deferred_
 export const CreateTurnBody = z
   .strictObject({
     input: z
-      .union([
-        z.string().transform((text) => (text === "" ? [] : [text])),
-        z.array(InputPart).transform((parts) => parts.map((part) => part.text)),
-      ])
+      .union(
+        [
+          z.string().transform((text) => (text === "" ? [] : [text])),
+          z.array(InputPart).transform((parts) => parts.map((part) => part.text)),
+        ],
+        { error: 'must be a text or a list of {type: "text", text}' },
+      )
       .refine(
         (texts) => texts.reduce((sum, text) => sum + byteLength(text), 0) <= MAX_INPUT_BYTES,
         tooLarge("input", MAX_INPUT_BYTES),
@@ -168,12 +171,32 @@ export const CreateTurnBody = z
   })
   .openapi("CreateTurn");
 
-export const PageQuery = z.object({
-  after: z.coerce.number().int().min(0).default(0),
-  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(DEFAULT_PAGE),
+/** A whole number in a query, where everything is text. */
+function wholeNumber(minimum: number, maximum: number, byDefault: number) {
+  const error =
+    maximum === Number.MAX_SAFE_INTEGER
+      ? "must be a whole number"
+      : `must be a whole number from ${minimum} to ${maximum}`;
+  return z
+    .string({ error })
+    .regex(/^\d{1,16}$/, error)
+    .transform(Number)
+    .refine((value) => value >= minimum && value <= maximum, error)
+    .default(byDefault)
+    .openapi({ type: "integer", minimum, maximum, default: byDefault });
+}
+
+export const PageQuery = z.strictObject({
+  after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0),
+  limit: wholeNumber(1, MAX_PAGE, DEFAULT_PAGE),
 });
 
-export const SessionsQuery = z.object({
+/** Where an event stream goes on. */
+export const StreamQuery = z.strictObject({ after: z.string().optional() });
+
+export const LogQuery = z.strictObject({ version: z.enum(["2", "3"]).default("3") });
+
+export const SessionsQuery = z.strictObject({
   agent: z.string().max(200).optional(),
   state: z.enum(ENTRY_STATES).optional(),
   after: z

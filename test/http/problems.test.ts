@@ -108,6 +108,12 @@ describe("an error is problem+json", () => {
     ["/messages?limit=1.5", "limit"],
     ["/messages?after=-1", "after"],
     ["/messages?after=x", "after"],
+    ["/messages?after=", "after"],
+    ["/messages?limit=1&limit=2", "limit"],
+    ["/messages?cursor=1", "cursor"],
+    ["/turns?after=0&before=1", "before"],
+    ["/turns/turn_1/stream?from=1", "from"],
+    ["/log?format=2", "format"],
     ["/messages?after=99999999999999999999", "after"],
     ["/log?version=1", "version"],
   ])("for the query %s", async (path, field) => {
@@ -115,6 +121,41 @@ describe("an error is problem+json", () => {
     const reply = await ask("GET", `/v1/sessions/${id}${path}`);
     expectProblem(reply, "invalid_request");
     expect(reply.json.errors!.map((error) => error.path)).toEqual([field]);
+  });
+
+  it("says in plain words what a value must be, once a value", async () => {
+    const { id } = await createSession();
+    const block = (type: string) => ({ messages: [{ role: "user", content: [{ type, text: "x" }] }] });
+    const kinds = "text, reference, event, notice, header";
+    for (const [method, path, body, ...errors] of [
+      ["POST", "/turns", { input: 7 }, 'input: must be a text or a list of {type: "text", text}'],
+      [
+        ...(["POST", "/turns", { input: [{ type: "image" }] }] as const),
+        ...(['input[0].type: must be "text"', "input[0].text: is required"] as const),
+      ],
+      ["POST", "/turns", { input: "x", onBusy: "wait" }, "onBusy: must be one of queue, reject"],
+      ["POST", "/turns", { input: "x", temporary: {} }, "temporary: must be a list"],
+      ["POST", "/turns", [], "$: must be an object"],
+      ["POST", "/tokens", { origins: "https://shop.example" }, "origins: must be a list"],
+      ["POST", "/tokens", { origins: ["https://a.example"], ttlSeconds: "9" }, "ttlSeconds: must be a whole number"],
+      [
+        ...(["PUT", "/history", { messages: [{ role: "system", content: "x" }] }] as const),
+        ...["messages[0].role: must be one of user, assistant, tool"],
+      ],
+      ["PUT", "/history", block("image"), `messages[0].content[0].type: must be one of ${kinds}`],
+      [
+        ...(["PUT", "/history", { messages: [{ role: "user", content: 7 }] }] as const),
+        ...["messages[0].content: must be a text or a list of blocks"],
+      ],
+      ["GET", "/messages?after=x", undefined, "after: must be a whole number"],
+      ["GET", "/messages?limit=201", undefined, "limit: must be a whole number from 1 to 200"],
+      ["GET", "/log?version=1", undefined, "version: must be one of 2, 3"],
+      ["PATCH", "", { metadata: 7 }, "metadata: must be an object"],
+    ] as const) {
+      const reply = await ask(method, `/v1/sessions/${id}${path}`, body);
+      expectProblem(reply, "invalid_request");
+      expect(reply.json.errors!.map((error) => `${error.path}: ${error.message}`)).toEqual(errors);
+    }
   });
 
   it.each(["", "a b", "a\tb", "k".repeat(256)])("for the Idempotency-Key %j", async (key) => {

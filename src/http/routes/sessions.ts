@@ -3,7 +3,15 @@ import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { unwrap } from "../problem.ts";
-import { CreateSessionBody, EmptyBody, PageQuery, PatchSessionBody, RefreshBody, SessionsQuery } from "../requests.ts";
+import {
+  CreateSessionBody,
+  EmptyBody,
+  LogQuery,
+  PageQuery,
+  PatchSessionBody,
+  RefreshBody,
+  SessionsQuery,
+} from "../requests.ts";
 import { ContextView, ContractView, Messages, Prompts, Session, Sessions, ShownSession } from "../responses.ts";
 import { shownSession } from "../view.ts";
 import { askDirectory, body, json, problems, sessionStub, untyped } from "./common.ts";
@@ -123,7 +131,7 @@ const getLog = createRoute({
   path: "/v1/sessions/{id}/log",
   summary: "The session's log as JSONL: version 3, or 2 for tools made for that",
   middleware: requireScopes("log:read"),
-  request: { params, query: z.object({ version: z.enum(["2", "3"]).default("3") }) },
+  request: { params, query: LogQuery },
   responses: {
     200: { description: "The log", content: { "application/x-ndjson": { schema: z.string() } } },
     ...problems,

@@ -10,14 +10,13 @@ import { isSettled } from "../../turn/table.ts";
 import { requireScopes } from "../auth.ts";
 import type { AppEnv } from "../env.ts";
 import { Problem, unwrap } from "../problem.ts";
-import { CreateTurnBody, EmptyBody, PageQuery } from "../requests.ts";
+import { CreateTurnBody, EmptyBody, PageQuery, StreamQuery } from "../requests.ts";
 import { ShownTurn, Turn, Turns } from "../responses.ts";
 import { shownTurn } from "../view.ts";
 import { body, json, problems, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 const turnParams = params.extend({ turn: z.string() });
-const streamQuery = z.object({ after: z.string().optional() });
 const eventStream = { "text/event-stream": { schema: z.string() } };
 
 /** Headers are read by hand, since a stranger's malformed `Prefer` is no fault; these lines only describe them. */
@@ -39,7 +38,7 @@ const createTurn = createRoute({
   summary: "Give the session an input and wait for, follow, or leave the turn",
   middleware: requireScopes("sessions:write"),
   parameters: [idempotencyHeader, preferHeader, lastEventHeader],
-  request: { params, query: streamQuery, ...body(CreateTurnBody) },
+  request: { params, query: StreamQuery, ...body(CreateTurnBody) },
   responses: { 200: ended, 202: json("It goes on", ShownTurn), ...problems },
 });
 
@@ -80,7 +79,7 @@ const streamTurn = createRoute({
   summary: "A turn's events, from the start or a cursor",
   middleware: requireScopes("sessions:read"),
   parameters: [lastEventHeader],
-  request: { params: turnParams, query: streamQuery },
+  request: { params: turnParams, query: StreamQuery },
   responses: { 200: { description: "Server-sent events", content: eventStream }, ...problems },
 });
 
@@ -90,7 +89,7 @@ const retryTurn = createRoute({
   summary: "Try a failed or unknown turn again; answered like the POST of a turn",
   middleware: requireScopes("sessions:write"),
   parameters: [preferHeader],
-  request: { params: turnParams, query: streamQuery, ...body(EmptyBody) },
+  request: { params: turnParams, query: StreamQuery, ...body(EmptyBody) },
   responses: { 200: ended, 202: json("It goes on", ShownTurn), ...problems },
 });
 
