@@ -7,9 +7,11 @@ import { ROUTES } from "./app.ts";
 import { faults, references, resolve, type Schema } from "./json-schema.ts";
 
 interface Operation {
+  operationId: string;
+  tags: string[];
   summary: string;
   parameters?: { name: string; in: string; required?: boolean; schema: Schema }[];
-  requestBody?: { content: Record<string, { schema: Schema }> };
+  requestBody?: { required?: boolean; content: Record<string, { schema: Schema }> };
   responses: Record<string, { description: string; content?: Record<string, { schema: Schema }> }>;
 }
 
@@ -80,6 +82,39 @@ describe("the description", () => {
       }
       expect(Object.keys(operation.responses.default?.content ?? {}), at).toEqual(["application/problem+json"]);
     }
+  });
+
+  it("gives each route a name of its own, and a group", () => {
+    const names = operations().map(({ operation }) => operation.operationId);
+    for (const name of names) expect(name).toMatch(/^[a-z]+[A-Z]\w+$/);
+    expect(new Set(names).size).toBe(names.length);
+    for (const { at, operation } of operations()) expect(operation.tags, at).toEqual([expect.stringMatching(/^[A-Z]/)]);
+    expect(new Set(operations().flatMap(({ operation }) => operation.tags)).size).toBe(6);
+  });
+
+  it("asks for a body exactly where {} is refused", () => {
+    for (const { at, operation } of operations()) {
+      const { requestBody } = operation;
+      expect([at, requestBody === undefined]).toEqual([at, /^(GET|DELETE) /.test(at)]);
+      if (requestBody === undefined) continue;
+      const refused = faults(description, requestBody.content["application/json"]!.schema, {}).length > 0;
+      // That a message has an input is beyond a schema: other events need none.
+      expect([at, requestBody.required ?? false]).toEqual([at, refused || at === "POST /v1/sessions/{id}/turns"]);
+    }
+  });
+
+  it("says of each query parameter what it is", () => {
+    const queries = operations().flatMap(({ at, operation }) =>
+      (operation.parameters ?? []).filter((one) => one.in === "query").map((one) => ({ at, ...one })),
+    );
+    expect(queries.length).toBeGreaterThan(10);
+    for (const { at, name, required, schema } of queries) {
+      expect([at, name, required ?? false]).toEqual([at, name, false]);
+      expect(["string", "integer"], `${at} ${name}`).toContain(schema.type);
+    }
+    expect(queries.find(({ at, name }) => at === "GET /v1/sessions/{id}/messages" && name === "after")!.schema).toEqual(
+      { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 },
+    );
   });
 
   it("names every path parameter, and no other", () => {

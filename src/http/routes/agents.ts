@@ -12,11 +12,13 @@ import type { Principal } from "../principal.ts";
 import { Problem, unwrap } from "../problem.ts";
 import { PublishAgentBody } from "../requests.ts";
 import { Agent, Agents, PublishedAgent } from "../responses.ts";
-import { askDirectory, body, json, problems } from "./common.ts";
+import { askDirectory, json, problems, requiredBody } from "./common.ts";
 
 const params = z.object({ name: z.string() });
 
 const listAgents = createRoute({
+  operationId: "listAgents",
+  tags: ["Agents"],
   method: "get",
   path: "/v1/agents",
   summary: "The agents a session can be created with, by name",
@@ -25,6 +27,8 @@ const listAgents = createRoute({
 });
 
 const getAgent = createRoute({
+  operationId: "getAgent",
+  tags: ["Agents"],
   method: "get",
   path: "/v1/agents/{name}",
   summary: "An agent's settings; with prompts:read its files and its hook's address too",
@@ -34,11 +38,13 @@ const getAgent = createRoute({
 });
 
 const putAgent = createRoute({
+  operationId: "putAgent",
+  tags: ["Agents"],
   method: "put",
   path: "/v1/agents/{name}",
   summary: "Publish an agent, or a new version of one; running sessions keep theirs",
   middleware: requireScopes("agents:write"),
-  request: { params, ...body(PublishAgentBody) },
+  request: { params, ...requiredBody(PublishAgentBody) },
   responses: {
     201: json("A new name", PublishedAgent),
     200: json("A new version, or the current one", PublishedAgent),
@@ -47,6 +53,8 @@ const putAgent = createRoute({
 });
 
 const deleteAgent = createRoute({
+  operationId: "deleteAgent",
+  tags: ["Agents"],
   method: "delete",
   path: "/v1/agents/{name}",
   summary: "Take a published agent back; running sessions keep theirs",

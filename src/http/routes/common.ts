@@ -39,8 +39,14 @@ export function json<S>(description: string, schema: S) {
   return { description, content: { "application/json": { schema } } };
 }
 
+/** A body that may be left out, which is the same as `{}`. */
 export function body<S>(schema: S) {
   return { body: { content: { "application/json": { schema } } } };
+}
+
+/** A body with fields that must be there. */
+export function requiredBody<S>(schema: S) {
+  return { body: { ...body(schema).body, required: true } };
 }
 
 /** A response outside what a route's description can type: a stream, or one of several kinds. */

@@ -10,20 +10,24 @@ import type { AppEnv } from "../env.ts";
 import { History, PutHistoryBody } from "../history-schema.ts";
 import { unwrap } from "../problem.ts";
 import { Session } from "../responses.ts";
-import { body, json, problems, sessionStub, untyped } from "./common.ts";
+import { json, problems, requiredBody, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 
 const putHistory = createRoute({
+  operationId: "putHistory",
+  tags: ["Histories"],
   method: "put",
   path: "/v1/sessions/{id}/history",
   summary: "Put another history in place of the present one; what was saved with it is restored",
   middleware: requireScopes("sessions:write"),
-  request: { params, ...body(PutHistoryBody) },
+  request: { params, ...requiredBody(PutHistoryBody) },
   responses: { 200: json("The session", Session), ...problems },
 });
 
 const getHistory = createRoute({
+  operationId: "getHistory",
+  tags: ["Histories"],
   method: "get",
   path: "/v1/sessions/{id}/history",
   summary: "The current history with the identity and the prompt it was said under, as PUT takes it",

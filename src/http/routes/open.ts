@@ -10,6 +10,8 @@ let boot: string | null = null;
 const Health = z.object({ status: z.literal("ok"), version: z.string(), boot: z.string() }).openapi("Health");
 
 const health = createRoute({
+  operationId: "getHealth",
+  tags: ["Service"],
   method: "get",
   path: "/healthz",
   summary: "Whether the service answers",

@@ -14,20 +14,24 @@ import {
 } from "../requests.ts";
 import { ContextView, ContractView, Messages, Prompts, Session, Sessions, ShownSession } from "../responses.ts";
 import { shownSession } from "../view.ts";
-import { askDirectory, body, json, problems, sessionStub, untyped } from "./common.ts";
+import { askDirectory, body, json, problems, requiredBody, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 
 const createSession = createRoute({
+  operationId: "createSession",
+  tags: ["Sessions"],
   method: "post",
   path: "/v1/sessions",
   summary: "Create a session, or find it by id",
   middleware: requireScopes("sessions:write"),
-  request: body(CreateSessionBody),
+  request: requiredBody(CreateSessionBody),
   responses: { 201: json("Created", Session), 200: json("It exists", Session), ...problems },
 });
 
 const listSessions = createRoute({
+  operationId: "listSessions",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions",
   summary: "The tenant's sessions, newest first; up to a minute behind",
@@ -37,6 +41,8 @@ const listSessions = createRoute({
 });
 
 const getSession = createRoute({
+  operationId: "getSession",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}",
   summary: "The session resource",
@@ -46,6 +52,8 @@ const getSession = createRoute({
 });
 
 const patchSession = createRoute({
+  operationId: "patchSession",
+  tags: ["Sessions"],
   method: "patch",
   path: "/v1/sessions/{id}",
   summary: "Exchange the metadata at once, the model from the next turn on",
@@ -55,6 +63,8 @@ const patchSession = createRoute({
 });
 
 const deleteSession = createRoute({
+  operationId: "deleteSession",
+  tags: ["Sessions"],
   method: "delete",
   path: "/v1/sessions/{id}",
   summary: "Cancel what runs and erase the session",
@@ -64,6 +74,8 @@ const deleteSession = createRoute({
 });
 
 const refreshSession = createRoute({
+  operationId: "refreshSession",
+  tags: ["Sessions"],
   method: "post",
   path: "/v1/sessions/{id}/refresh",
   summary: "Adopt the agent's current sources at the next boundary between turns",
@@ -73,6 +85,8 @@ const refreshSession = createRoute({
 });
 
 const clearSession = createRoute({
+  operationId: "clearSession",
+  tags: ["Sessions"],
   method: "post",
   path: "/v1/sessions/{id}/clear",
   summary: "Cut the history off and begin a new epoch; the log and the identity stay",
@@ -82,6 +96,8 @@ const clearSession = createRoute({
 });
 
 const listMessages = createRoute({
+  operationId: "listMessages",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}/messages",
   summary: "What was said, oldest first",
@@ -91,6 +107,8 @@ const listMessages = createRoute({
 });
 
 const getContext = createRoute({
+  operationId: "getContext",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}/context",
   summary: "How the context budget is spent",
@@ -100,6 +118,8 @@ const getContext = createRoute({
 });
 
 const getContract = createRoute({
+  operationId: "getContract",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}/contract",
   summary: "The frozen instructions and where they came from",
@@ -109,6 +129,8 @@ const getContract = createRoute({
 });
 
 const listPrompts = createRoute({
+  operationId: "listPrompts",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}/prompts",
   summary: "The prompts that requests were sent with, as the log has them",
@@ -118,6 +140,8 @@ const listPrompts = createRoute({
 });
 
 const getPrompt = createRoute({
+  operationId: "getPrompt",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}/prompts/{sha256}",
   summary: "One exact prompt text",
@@ -127,6 +151,8 @@ const getPrompt = createRoute({
 });
 
 const getLog = createRoute({
+  operationId: "getLog",
+  tags: ["Sessions"],
   method: "get",
   path: "/v1/sessions/{id}/log",
   summary: "The session's log as JSONL: version 3, or 2 for tools made for that",

@@ -6,14 +6,16 @@ import { unwrap } from "../problem.ts";
 import { CreateTokenBody } from "../requests.ts";
 import { Token } from "../responses.ts";
 import { mintSessionToken } from "../tokens.ts";
-import { body, json, problems, sessionStub } from "./common.ts";
+import { json, problems, requiredBody, sessionStub } from "./common.ts";
 
 const createToken = createRoute({
+  operationId: "createToken",
+  tags: ["Session tokens"],
   method: "post",
   path: "/v1/sessions/{id}/tokens",
   summary: "A token with which pages of these origins talk to this session for a while",
   middleware: requireScopes("sessions:write"),
-  request: { params: z.object({ id: z.string() }), ...body(CreateTokenBody) },
+  request: { params: z.object({ id: z.string() }), ...requiredBody(CreateTokenBody) },
   responses: { 201: json("The token", Token), ...problems },
 });
 

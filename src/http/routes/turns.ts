@@ -13,7 +13,7 @@ import { Problem, unwrap } from "../problem.ts";
 import { CreateTurnBody, EmptyBody, PageQuery, StreamQuery } from "../requests.ts";
 import { ShownTurn, Turn, Turns } from "../responses.ts";
 import { shownTurn } from "../view.ts";
-import { body, json, problems, sessionStub, untyped } from "./common.ts";
+import { body, json, problems, requiredBody, sessionStub, untyped } from "./common.ts";
 
 const params = z.object({ id: z.string() });
 const turnParams = params.extend({ turn: z.string() });
@@ -33,16 +33,20 @@ const { description, content } = json("The turn has ended; as an event stream, i
 const ended = { description, content: { ...content, ...eventStream } };
 
 const createTurn = createRoute({
+  operationId: "createTurn",
+  tags: ["Turns"],
   method: "post",
   path: "/v1/sessions/{id}/turns",
   summary: "Give the session an input and wait for, follow, or leave the turn",
   middleware: requireScopes("sessions:write"),
   parameters: [idempotencyHeader, preferHeader, lastEventHeader],
-  request: { params, query: StreamQuery, ...body(CreateTurnBody) },
+  request: { params, query: StreamQuery, ...requiredBody(CreateTurnBody) },
   responses: { 200: ended, 202: json("It goes on", ShownTurn), ...problems },
 });
 
 const getTurn = createRoute({
+  operationId: "getTurn",
+  tags: ["Turns"],
   method: "get",
   path: "/v1/sessions/{id}/turns/{turn}",
   summary: "A turn; with `Prefer: wait=n` after waiting for its end",
@@ -53,6 +57,8 @@ const getTurn = createRoute({
 });
 
 const listTurns = createRoute({
+  operationId: "listTurns",
+  tags: ["Turns"],
   method: "get",
   path: "/v1/sessions/{id}/turns",
   summary: "The session's turns, newest first",
@@ -62,6 +68,8 @@ const listTurns = createRoute({
 });
 
 const getRequest = createRoute({
+  operationId: "getRequest",
+  tags: ["Turns"],
   method: "get",
   path: "/v1/sessions/{id}/turns/{turn}/requests/{attempt}/{call}",
   summary: "The exact body of one provider request, rebuilt and checked against its hash",
@@ -74,6 +82,8 @@ const getRequest = createRoute({
 });
 
 const streamTurn = createRoute({
+  operationId: "streamTurn",
+  tags: ["Turns"],
   method: "get",
   path: "/v1/sessions/{id}/turns/{turn}/stream",
   summary: "A turn's events, from the start or a cursor",
@@ -84,6 +94,8 @@ const streamTurn = createRoute({
 });
 
 const retryTurn = createRoute({
+  operationId: "retryTurn",
+  tags: ["Turns"],
   method: "post",
   path: "/v1/sessions/{id}/turns/{turn}/retry",
   summary: "Try a failed or unknown turn again; answered like the POST of a turn",
@@ -94,6 +106,8 @@ const retryTurn = createRoute({
 });
 
 const abandonTurn = createRoute({
+  operationId: "abandonTurn",
+  tags: ["Turns"],
   method: "post",
   path: "/v1/sessions/{id}/turns/{turn}/abandon",
   summary: "Give up on a turn whose outcome is not known",
@@ -103,6 +117,8 @@ const abandonTurn = createRoute({
 });
 
 const cancelTurn = createRoute({
+  operationId: "cancelTurn",
+  tags: ["Turns"],
   method: "post",
   path: "/v1/sessions/{id}/turns/{turn}/cancel",
   summary: "Cancel a turn that has not ended",
