@@ -97,7 +97,7 @@ describe("the description", () => {
       const { requestBody } = operation;
       expect([at, requestBody === undefined]).toEqual([at, /^(GET|DELETE) /.test(at)]);
       if (requestBody === undefined) continue;
-      const refused = faults(description, requestBody.content["application/json"]!.schema, {}).length > 0;
+      const refused = faults(description, Object.values(requestBody.content)[0]!.schema, {}).length > 0;
       // That a message has an input is beyond a schema: other events need none.
       expect([at, requestBody.required ?? false]).toEqual([at, refused || at === "POST /v1/sessions/{id}/turns"]);
     }

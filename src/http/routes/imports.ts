@@ -13,11 +13,13 @@ import { Session } from "../responses.ts";
 import { json, problems, sessionStub } from "./common.ts";
 
 const importSession = createRoute({
+  operationId: "importSession",
+  tags: ["Sessions"],
   method: "post",
   path: IMPORT_PATH,
   summary: "Make a session from an exported log, version 3",
   middleware: requireScopes("sessions:write", "log:read"),
-  request: { body: { content: { "application/x-ndjson": { schema: z.string() } } } },
+  request: { body: { content: { "application/x-ndjson": { schema: z.string() } }, required: true } },
   responses: { 201: json("Made", Session), ...problems },
 });
 
