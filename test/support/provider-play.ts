@@ -10,6 +10,8 @@ export interface Playing {
   /** Counts the server's requests from 0; only used for the id in the frames. */
   index: number;
   defaultText: string;
+  /** What a prefix cache that keeps to the rules makes of this request. */
+  cachedUsage(text: string): ScriptUsage;
   /** Resolves with `true` when the control releases this request, `false` when its client has gone. */
   released(): Promise<boolean>;
   /** Says that the connection is about to be closed by the server, not by the client. */
@@ -17,7 +19,7 @@ export interface Playing {
 }
 
 interface Answer {
-  usage?: ScriptUsage | null | undefined;
+  usage?: ScriptUsage | "cached" | null | undefined;
   finish?: string | undefined;
 }
 
@@ -101,7 +103,8 @@ function finish(playing: Playing, text: string, { usage, finish: reason = "stop"
   const { response, request } = playing;
   write(playing, { choices: [choice({}, reason)] });
   if (request.stream_options?.include_usage && usage !== null) {
-    write(playing, { choices: [], usage: openaiUsage(usage ?? countUsage(request, text)) });
+    const counted = usage === "cached" ? playing.cachedUsage(text) : (usage ?? countUsage(request, text));
+    write(playing, { choices: [], usage: openaiUsage(counted) });
   }
   response.end("data: [DONE]\n\n");
 }

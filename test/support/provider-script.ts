@@ -34,7 +34,11 @@ const behaviours = [
     kind: z.literal("answer"),
     text: z.string().optional(),
     chunks: z.union([z.int().positive(), z.array(z.string())]).optional(),
-    usage: usageSchema.nullable().optional(),
+    /** `cached`: counted, with what a prefix cache would have served (provider-cache.ts). */
+    usage: z
+      .union([usageSchema, z.literal("cached")])
+      .nullable()
+      .optional(),
     finish: z.string().optional(),
     ...common,
   }),

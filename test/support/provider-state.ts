@@ -1,4 +1,5 @@
 /** What the fake provider remembers: the script, what it received, what was wrong with it, and who hangs. */
+import { SimulatedCache } from "./provider-cache.ts";
 import type { Match, ScriptEntry } from "./provider-script.ts";
 
 export interface RecordedRequest {
@@ -38,6 +39,7 @@ export type RequestFilter = Match & {
 export class ProviderState {
   requests: RecordedRequest[] = [];
   violations: Violation[] = [];
+  readonly cache = new SimulatedCache();
   #script: { entry: ScriptEntry; left: number }[] = [];
   #hanging = new Set<{ request: RecordedRequest; release: (released: boolean) => void }>();
   #listeners = new Set<() => void>();

@@ -90,6 +90,7 @@ async function handle(
     request: checked,
     index: request.index,
     defaultText: `Answer ${nth}, to ${checked.messages.length} messages.`,
+    cachedUsage: (text) => ({ ...state.cache.read(checked), output: Math.ceil(Buffer.byteLength(text) / 4) }),
     released: () => state.hang(request, closed.promise),
     cut: closed.cut,
   });
