@@ -1,12 +1,16 @@
 /** What the command does, without touching the process: text and bytes go to `out`, doubts to `warn`. */
 import { readFileSync } from "node:fs";
 import { requestBody } from "../../../src/replay/body.ts";
+import { readDrift } from "../../../src/replay/drift.ts";
 import { faultText, type LogFault } from "../../../src/replay/fault.ts";
 import { replayJson } from "../../../src/replay/json.ts";
 import { type Replay, readReplay } from "../../../src/replay/replay.ts";
 import type { LogSource } from "../../../src/replay/source.ts";
 import { isProven, verificationText, verifyLog } from "../../../src/replay/verify.ts";
 import { columns } from "../columns.ts";
+import { countLines } from "../drift/count-lines.ts";
+import { driftPage } from "../drift/page.ts";
+import { driftJson, driftTable } from "../drift/table.ts";
 import { findLog } from "./find-log.ts";
 import { listLogs, listTable } from "./list.ts";
 import { type Command, HELP, type View } from "./options.ts";
@@ -44,6 +48,7 @@ export async function run(command: Command, context: RunContext): Promise<boolea
 
 async function show(log: LogSource, view: View, context: RunContext): Promise<boolean> {
   if (view.kind === "verify") return verify(log, view.json, context);
+  if (view.kind === "drift") return drift(log, view.as, context);
   if (view.kind === "request") return request(log, view, context);
   const read = readReplay(log);
   if (!read.ok) throw new Error(faultText(read.fault));
@@ -68,6 +73,16 @@ async function verify(log: LogSource, json: boolean, { out, warn }: RunContext):
   else await out.write(`verified ${verified}/${requests} requests\n`);
   for (const fault of verificationText(result.value)) warn(fault);
   return isProven(result.value);
+}
+
+async function drift(log: LogSource, as: "table" | "json" | "page", { out, warn }: RunContext): Promise<boolean> {
+  const read = readDrift(log, countLines);
+  if (!read.ok) throw new Error(faultText(read.fault));
+  const { replay, cache } = read.value;
+  for (const doubt of [...doubts(replay), ...cache.notes]) warn(doubt);
+  if (as === "table") await out.write(lines([...driftTable(read.value)]));
+  else await out.write(as === "json" ? driftJson(read.value) : driftPage(read.value));
+  return true;
 }
 
 async function request(
