@@ -134,6 +134,20 @@ describe("a change is named for what it cost", () => {
     await expectCauses(id, [["first use"], [], ["clear"], []]);
   });
 
+  it("a history that was brought in", async () => {
+    await prepare();
+    const id = await create();
+    for (const n of [1, 2]) await turn(id, n);
+    const messages = [
+      { role: "user", content: "What did we say?" },
+      { role: "assistant", content: "That parcels of kind 3 go out today." },
+    ];
+    const put = await call("PUT", `/v1/sessions/${id}/history`, { messages });
+    expect(put.status, put.text).toBe(200);
+    for (const n of [3, 4]) await turn(id, n);
+    await expectCauses(id, [["first use"], [], ["import"], []]);
+  });
+
   it("a turn that failed: nothing of it is sent again", async () => {
     await script({ kind: "answer", usage: "cached", times: 2 });
     await script({ kind: "answer", usage: "cached", finish: "length" });
