@@ -1,5 +1,6 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { testConfig } from "./test/support/wrangler-config.ts";
 
 export default defineConfig({
   test: {
@@ -16,7 +17,7 @@ export default defineConfig({
         plugins: [
           cloudflareTest(({ inject }) => ({
             main: "./src/index.ts",
-            wrangler: { configPath: "./wrangler.toml" },
+            wrangler: { configPath: testConfig() },
             miniflare: {
               bindings: { DEV_PRINCIPAL: "1", OPENAI_BASE_URL: inject("providerUrl") },
             },
