@@ -150,7 +150,7 @@ class Printed {
   }
 
   serving(): void {
-    for (const filter of this.#filters) filter.serving = true;
+    for (const filter of this.#filters) filter.serving();
   }
 
   text(): string {

@@ -27,19 +27,33 @@ const BLOCKS: readonly (readonly [first: RegExp, end: "blank" | "message"])[] = 
   [/^✘ \[ERROR\] \S+ \[Error\]: Process exited with non-zero status/, "message"],
 ];
 
-const REWRITTEN: readonly (readonly [line: RegExp, shown: (part: string, serving: boolean) => string])[] = [
+interface State {
+  /** The service has answered once: from then on failures are those of a rebuild. */
+  serving: boolean;
+  /** The last build step found a fault in the prompts and left the last good ones in use. */
+  keptPrompts: boolean;
+}
+
+const BUILD_BEGINS = /^\[custom build\] Running: /;
+/** What scripts/build-prompts.ts says then. */
+const PROMPTS_KEPT = /^\[custom build\] The service goes on with the prompts it has/;
+
+const REWRITTEN: readonly (readonly [line: RegExp, shown: (part: string, state: State) => string])[] = [
   [/^\[custom build\] (.*)$/, (text) => text],
   [/^\[wrangler:info\] (.*)$/, (text) => text],
   [/^The file (.*) changed, restarting build/, (file) => `${file} changed`],
-  [/^⎔ Local server updated and ready()/, () => "Built again and ready."],
+  [
+    /^⎔ Local server updated and ready()/,
+    (_, { keptPrompts }) => (keptPrompts ? "Ready, with the prompts it had." : "Built again and ready."),
+  ],
   [
     /^✘ \[ERROR\] Running custom build `.*` failed\.()/,
-    (_, serving) =>
+    (_, { serving }) =>
       serving ? "The prompts cannot be built. Requests wait until they are mended." : "The prompts cannot be built.",
   ],
   [
     /^✘ \[ERROR\] Build failed with ()\d+ error/,
-    (_, serving) =>
+    (_, { serving }) =>
       serving ? "The Worker cannot be built. Requests wait until it is mended." : "The Worker cannot be built.",
   ],
 ];
@@ -49,8 +63,12 @@ export class WranglerOutput {
   #rest = "";
   #skipping: "blank" | "message" | null = null;
   #blank = true;
-  /** The service has answered once: from now on failures are those of a rebuild. */
-  serving = false;
+  readonly #state: State = { serving: false, keptPrompts: false };
+
+  /** To be said once the service has answered. */
+  serving(): void {
+    this.#state.serving = true;
+  }
 
   /** The lines to show of a piece of output. */
   push(chunk: Uint8Array): string[] {
@@ -80,6 +98,8 @@ export class WranglerOutput {
       this.#skipping = block[1];
       return [];
     }
+    if (BUILD_BEGINS.test(line)) this.#state.keptPrompts = false;
+    if (PROMPTS_KEPT.test(line)) this.#state.keptPrompts = true;
     if (NOISE.some((noise) => noise.test(line))) return [];
     if (line === "") {
       const shown = this.#blank ? [] : [""];
@@ -89,7 +109,7 @@ export class WranglerOutput {
     this.#blank = false;
     for (const [pattern, shown] of REWRITTEN) {
       const match = pattern.exec(line);
-      if (match !== null) return [shown(match[1] ?? "", this.serving)];
+      if (match !== null) return [shown(match[1] ?? "", this.#state)];
     }
     return [line];
   }

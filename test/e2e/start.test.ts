@@ -182,6 +182,8 @@ test("a prompt file broken while it runs is named, the service goes on, and mend
   workspace.write(file, `${good}\n{{nonsense}}\n`);
   await eventually("the fault is named", 20_000, () => script.err().includes("unknown placeholder {{nonsense}}"));
   await eventually("and what it means", 5000, () => script.err().includes("goes on with the prompts it has"));
+  await eventually("and it is ready again", 20_000, () => script.err().includes("Ready, with the prompts it had."));
+  expect(script.err()).not.toContain("Built again and ready.");
   expect((await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(5000) })).status).toBe(200);
   workspace.write(file, `${good}\nMended.\n`);
   const headers = { "content-type": "application/json" };
@@ -190,6 +192,7 @@ test("a prompt file broken while it runs is named, the service goes on, and mend
     const { id } = (await (await fetch(`${url}/v1/sessions`, init)).json()) as { id: string };
     return (await (await fetch(`${url}/v1/sessions/${id}/contract`)).text()).includes("Mended.");
   });
+  await eventually("which is said", 5000, () => script.err().includes("Built again and ready."));
 });
 
 test("npm run dev hands its options to wrangler", async () => {

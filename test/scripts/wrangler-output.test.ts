@@ -39,7 +39,7 @@ ${RED}Running custom build \`node scripts/build.ts\` failed. There are likely mo
 
 function shown(text: string, serving: boolean, size = text.length): string[] {
   const output = new WranglerOutput();
-  output.serving = serving;
+  if (serving) output.serving();
   const bytes = Buffer.from(text);
   const lines: string[] = [];
   for (let at = 0; at < bytes.length; at += size) lines.push(...output.push(bytes.subarray(at, at + size)));
@@ -66,5 +66,27 @@ test("failed requests and everything unknown pass, without colours and without a
     "✘ [ERROR] Something new",
     "  at its place",
     "POST /y 503 Service Unavailable (1ms)",
+  ]);
+});
+
+test("a rebuild is said to have adopted the prompts only where it has", () => {
+  const kept = `[custom build] Running: node scripts/build.ts
+[custom build] prompts/agents/a/AGENTS.md:25: unknown placeholder {{x}}
+[custom build] 
+[custom build] The service goes on with the prompts it has; mend the file and they are built again.
+⎔ Reloading local server...
+⎔ Local server updated and ready
+`;
+  const adopted = kept
+    .split("\n")
+    .filter((line) => !/AGENTS|goes on/.test(line))
+    .join("\n");
+  const [fault, meaning] = kept.split("\n").filter((line) => /AGENTS|goes on/.test(line));
+  const words = (line = "") => line.replace("[custom build] ", "");
+  expect(shown(kept + adopted, true)).toEqual([
+    words(fault),
+    words(meaning),
+    "Ready, with the prompts it had.",
+    "Built again and ready.",
   ]);
 });
