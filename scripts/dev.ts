@@ -1,7 +1,7 @@
 /** `npm run dev -- …`: wrangler's own `dev` with its options and output, run as safely as `npm start` runs it. */
 import { once } from "node:events";
 import { endGroup, groupRuns, killGroup, ownGroup } from "./lib/processes.ts";
-import { signingKeyFile } from "./lib/signing-key.ts";
+import { signingKeyFault, signingKeyFile } from "./lib/signing-key.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
 import { buildFaults, ROOT, spawnWrangler, wranglerEnv } from "./lib/wrangler.ts";
 
@@ -26,6 +26,11 @@ async function main(args: string[]): Promise<number> {
   if (args.includes("--help") || args.includes("-h")) {
     console.log(HELP);
     return 0;
+  }
+  const fault = signingKeyFault(process.env, ROOT);
+  if (fault !== null) {
+    console.error(fault.trimEnd());
+    return 1;
   }
   const faults = buildFaults(ROOT);
   if (faults !== null) {

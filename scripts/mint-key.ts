@@ -1,11 +1,11 @@
 /** `npm run mint-key`: an API key for a tenant, signed with SIGNING_KEY. Nothing is stored anywhere: print it and it is. */
 import { randomBytes } from "node:crypto";
-import { readFileSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs, parseEnv } from "node:util";
+import { parseArgs } from "node:util";
 import { mintKey, SCOPES, type Scope, TENANT } from "../src/http/keys.ts";
-import { parseSigningKeys, type SigningKeys } from "../src/http/signing.ts";
-import { signingKeyFile } from "./lib/signing-key.ts";
+import type { SigningKeys } from "../src/http/signing.ts";
+import { MAKE_SIGNING_KEY, readSigningKeys, signingKeySources } from "./lib/signing-key.ts";
 
 const HELP = `Usage: npm run --silent mint-key -- --tenant T --scopes S --ttl D
        npm run --silent mint-key -- --new-key
@@ -21,15 +21,6 @@ it ends with its time, or when its signing key is taken out of SIGNING_KEY.
 
 SIGNING_KEY is taken from the environment, else from .dev.vars (or .env) beside package.json. Of several keys the first
 one signs. Exit status: 0 printed, 1 not.
-`;
-
-const MAKE_ONE = `Make one with one of these, and keep it secret:
-
-  npm run --silent mint-key -- --new-key
-  openssl rand -base64 32 | tr '+/' '-_' | tr -d '='
-
-Then, on this machine:  echo "SIGNING_KEY=<it>" >> .dev.vars
-and deployed:           npx wrangler secret put SIGNING_KEY
 `;
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 60 * 60, d: 24 * 60 * 60 };
@@ -104,15 +95,9 @@ function parseTtl(text: string | undefined): number | null {
 
 /** The signing keys, or in words why there are none. */
 function loadKeys({ env, root }: MintContext): SigningKeys | string {
-  const file = env.SIGNING_KEY ? null : signingKeyFile(root);
-  const text = env.SIGNING_KEY || (file === null ? "" : parseEnv(readFileSync(join(root, file), "utf8")).SIGNING_KEY);
-  if (!text)
-    return `There is no SIGNING_KEY: not in the environment and not in ${join(root, ".dev.vars")}.\n${MAKE_ONE}`;
-  try {
-    return parseSigningKeys(text);
-  } catch (error) {
-    return `The SIGNING_KEY ${file === null ? "of the environment" : `in ${file}`} cannot be used. ${(error as Error).message}.\n${MAKE_ONE}`;
-  }
+  const [source] = signingKeySources(env, root);
+  if (source !== undefined) return readSigningKeys(source);
+  return `There is no SIGNING_KEY: not in the environment and not in ${join(root, ".dev.vars")}.\n${MAKE_SIGNING_KEY}`;
 }
 
 async function main(): Promise<void> {

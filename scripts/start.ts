@@ -3,7 +3,7 @@ import { relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { groupRuns } from "./lib/processes.ts";
 import { type Service, StartError, startService } from "./lib/service.ts";
-import { signingKeyFile } from "./lib/signing-key.ts";
+import { signingKeyFault, signingKeyFile } from "./lib/signing-key.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
 import { DEFAULT_PORT, portInUse, ROOT } from "./lib/wrangler.ts";
 
@@ -18,6 +18,9 @@ Serves Selfsame on 127.0.0.1, with the built-in model demo/echo: no key, no netw
 For other settings and wrangler's own output: npm run dev -- --help
 
 Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 it did not start or ended by itself, 2 wrong use.`;
+
+/** For whoever has SIGNING_KEY in the project's file; the command takes it from there. */
+const MINT = "export SELFSAME_KEY=$(npm run --silent mint-key -- --tenant dev --scopes all --ttl 1d)";
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -45,6 +48,11 @@ async function main(args: string[]): Promise<number> {
 }
 
 async function serve(port: number, state: string): Promise<number> {
+  const fault = signingKeyFault(process.env, ROOT);
+  if (fault !== null) {
+    console.error(fault.trimEnd());
+    return 1;
+  }
   if (await portInUse(port)) {
     console.error(`Port ${port} of 127.0.0.1 is in use. Stop what listens there, or: npm start -- --port ${port + 1}`);
     return 1;
@@ -84,7 +92,7 @@ ${
 
 Try it in another terminal:
 
-  curl -s ${url}/v1/sessions ${headers} -d '{"agent":"concierge","id":"hello"}'
+${keyFile === null ? "" : `  ${MINT}\n`}  curl -s ${url}/v1/sessions ${headers} -d '{"agent":"concierge","id":"hello"}'
   curl -s ${url}/v1/sessions/hello/turns ${headers} -d '{"input":"Hi, who are you?"}'
 
 or talk to it:  ${chat}

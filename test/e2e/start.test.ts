@@ -127,6 +127,18 @@ describe("npm start", () => {
     expect(script.out()).toContain(".dev.vars sets SIGNING_KEY");
     expect(script.out()).not.toContain("No key is needed");
     expect((await fetch(`${url}/v1/agents`)).status).toBe(401);
+    // In the order they are printed, as one would paste them into a terminal in the project.
+    const lines = script
+      .out()
+      .split("\n")
+      .filter((line) => /^ {2}(export|curl) /.test(line));
+    const said = execFileSync("sh", ["-ec", lines.join("\n")], {
+      cwd: workspace.root,
+      env: { PATH: process.env.PATH, HOME: workspace.home },
+      encoding: "utf8",
+    });
+    expect(lines.length).toBe(3);
+    expect(said).toContain('"state":"completed"');
   });
 });
 
@@ -165,6 +177,17 @@ describe("what cannot start says why and ends", () => {
     expect(await script.ended(20_000)).toBe(1);
     expect(script.err()).toContain(`Port ${port} of 127.0.0.1 is in use`);
     other.close();
+  });
+
+  test.each(["start.ts", "dev.ts"])("%s: a SIGNING_KEY that cannot be used, in the words of mint-key", async (name) => {
+    writeFileSync(join(workspace.root, ".dev.vars"), "SIGNING_KEY=hunter2\n");
+    const script = runNode(workspace.root, workspace.home, [`scripts/${name}`, "--port", String(await freePort())]);
+    running.push(script);
+    expect(await script.ended(20_000)).toBe(1);
+    expect(script.err()).toContain("The SIGNING_KEY in .dev.vars cannot be used.");
+    expect(script.err()).toContain("npm run --silent mint-key -- --new-key");
+    expect(script.err()).not.toContain("hunter2");
+    expect(script.out()).toBe("");
   });
 
   test("an unknown option: the usage", async () => {
