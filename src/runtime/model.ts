@@ -45,11 +45,10 @@ type Seen = Omit<CallOutcome, "failure" | "error">;
 export async function callModel(provider: Provider, body: Uint8Array, options: CallOptions): Promise<CallOutcome> {
   const deadline = new Deadline(options.signal);
   const seen: Seen = { finish: null, usage: null, status: null, retryAfterMs: null };
-  const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => ({
-    ...seen,
-    failure,
-    error: provider.remark === null || failure === "incomplete" ? error : `${error} (${provider.remark})`,
-  });
+  const failed = (failure: NonNullable<CallOutcome["failure"]>, error: string): CallOutcome => {
+    const remark = failure === "incomplete" ? null : provider.remark(seen.status);
+    return { ...seen, failure, error: remark === null ? error : `${error} (${remark})` };
+  };
   try {
     const response = await provider.fetch(provider.url, {
       method: "POST",

@@ -29,8 +29,8 @@ export interface Provider {
   model: string;
   url: string;
   headers: Record<string, string>;
-  /** What an operator may have forgotten, said in the log with every refusal; `null` = nothing. */
-  remark: string | null;
+  /** What an operator may have got wrong, said in the log with every refusal of that status; `null` = nothing. */
+  remark(status: number | null): string | null;
   /** Whether `prompt_cache_key` goes along under the agent's policy `auto`: to OpenAI's own host only. */
   takesCacheKey: boolean;
   fetch(url: string, init: ProviderInit): Promise<Response>;
@@ -65,11 +65,19 @@ function openai(model: string, env: ProviderEnv): Result<Provider> {
     model,
     url: `${base}/chat/completions`,
     headers: env.OPENAI_API_KEY === undefined ? {} : { authorization: `Bearer ${env.OPENAI_API_KEY}` },
-    remark: env.OPENAI_API_KEY === undefined ? "OPENAI_API_KEY is not set" : null,
+    remark: (status) => openaiRemark(status, base, env),
     takesCacheKey: new URL(base).hostname === "api.openai.com",
     // A redirect would carry the key to another host.
     fetch: (url, init) => fetch(url, { ...init, redirect: "manual" }),
   });
+}
+
+function openaiRemark(status: number | null, base: string, env: ProviderEnv): string | null {
+  const remarks = [
+    ...(env.OPENAI_API_KEY === undefined ? ["OPENAI_API_KEY is not set"] : []),
+    ...(status === 404 && !base.endsWith("/v1") ? ["OPENAI_BASE_URL usually ends in /v1"] : []),
+  ];
+  return remarks.length === 0 ? null : remarks.join("; ");
 }
 
 function demo(): Provider {
@@ -78,7 +86,7 @@ function demo(): Provider {
     model: "echo",
     url: "demo:",
     headers: {},
-    remark: null,
+    remark: () => null,
     takesCacheKey: false,
     fetch: (url, init) => demoFetch(url, init),
   };
