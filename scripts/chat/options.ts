@@ -24,8 +24,8 @@ export const USAGE = `Talk to an agent of a Selfsame service.
   --help           this text
 
 In a terminal: /help lists the commands, Ctrl-C cancels the running turn, Ctrl-D leaves.
-With input from a pipe every line is one message and the answers go to standard output; everything else goes to
-standard error. The exit code is 1 if a turn or a command failed.
+With input from a pipe every line is one message, or a command if it begins with / (write // for a message that does). The
+answers go to standard output, everything else to standard error. The exit code is 1 if a turn or a command failed.
 `;
 
 /** Reads arguments over environment over defaults; the first mistake is the answer. */

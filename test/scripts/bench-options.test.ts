@@ -37,6 +37,7 @@ test.each([
   [["--sizes", "2"], "--sizes: 2 is neither"],
   [["--sizes", "200000"], "--sizes"],
   [["--rounds", "3"], "rounds"],
+  [["--n", "10"], "Unknown option '--n'"],
   [["3"], "3"],
 ])("%j is refused and named", (args, message) => {
   expect(() => parseOptions(args)).toThrow(message);
