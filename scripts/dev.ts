@@ -1,7 +1,9 @@
 /** `npm run dev -- …`: wrangler's own `dev` with its options and output, run as safely as `npm start` runs it. */
 import { once } from "node:events";
+import { resolve } from "node:path";
 import { endGroup, groupRuns, killGroup, ownGroup } from "./lib/processes.ts";
 import { signingKeyFault, signingKeyFile } from "./lib/signing-key.ts";
+import { lockState, unlockState } from "./lib/state-lock.ts";
 import { onStopSignal } from "./lib/stop-signals.ts";
 import { buildFaults, ROOT, spawnWrangler, wranglerEnv } from "./lib/wrangler.ts";
 
@@ -39,6 +41,15 @@ async function main(args: string[]): Promise<number> {
   }
   const child = spawnWrangler(wranglerArgs(args), { cwd: ROOT, stdio: "inherit", env: wranglerEnv(process.env) });
   const group = ownGroup(child);
+  // wrangler takes a path from the project's folder, where it is run.
+  const state = resolve(ROOT, valuesOf(args, "--persist-to").at(-1) ?? ".wrangler/state");
+  const refusal = lockState(state, group);
+  if (refusal !== null) {
+    await killGroup(group);
+    console.error(`wrangler was not started: ${refusal}.`);
+    return 1;
+  }
+  process.on("exit", () => unlockState(state, group));
   const stopping = onStopSignal(() => endGroup(group));
   const [code] = (await once(child, "exit")) as [number | null];
   if (stopping()) return 0;

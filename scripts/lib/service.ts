@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { endGroup, type GroupMember, groupMembers, killGroup, ownGroup } from "./processes.ts";
+import { lockState, unlockState } from "./state-lock.ts";
 import { buildFaults, freePort, portInUse, spawnWrangler, wranglerEnv } from "./wrangler.ts";
 import { WranglerOutput } from "./wrangler-output.ts";
 
@@ -12,7 +13,7 @@ export interface ServiceOptions {
   root: string;
   /** Another configuration file than `root`'s wrangler.toml. Its Worker must answer `/healthz` as the service does. */
   config?: string;
-  /** Where Durable Objects and R2 keep their files. Two services on one folder run without an error: do not. */
+  /** Where Durable Objects and R2 keep their files: of one service at a time. */
   state: string;
   /** The whole environment, apart from what keeps wrangler quiet: see `bareEnv`. */
   env: NodeJS.ProcessEnv;
@@ -98,11 +99,18 @@ async function startOn(options: ServiceOptions, port: number): Promise<Service> 
   });
   const group = ownGroup(child);
   const ended = once(child, "close");
+  // wrangler has not come as far as the folder yet.
+  const refusal = lockState(options.state, group);
+  if (refusal !== null) {
+    await killGroup(group);
+    throw new StartError(refusal, "");
+  }
   const printed = new Printed(child, options.onLine);
   const url = `http://127.0.0.1:${port}`;
 
   const end = async (how: (group: number) => Promise<void>) => {
     await how(group);
+    unlockState(options.state, group);
     await ended;
     await portCloses(port);
   };

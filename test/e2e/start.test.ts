@@ -1,7 +1,7 @@
 /** Failure class: the first command a newcomer types hangs, says something false, or leaves processes behind. */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -194,6 +194,46 @@ describe("what cannot start says why and ends", () => {
     const script = start("--prot", "1");
     expect(await script.ended(20_000)).toBe(2);
     expect(script.err()).toContain("Usage: npm start");
+  });
+});
+
+describe("one storage folder", () => {
+  test("serves one: npm start and npm run dev are refused beside it, and come after it, also after SIGKILL", async () => {
+    const state = join(workspace.path, "shared state");
+    const options = async () => ["--port", String(await freePort()), "--persist-to", state];
+    const first = start(...(await options()));
+    await ready(first);
+    const holder = readFileSync(join(state, "selfsame.lock"), "utf8").trim();
+
+    const dev = runNode(workspace.root, workspace.home, ["scripts/dev.ts", ...(await options())]);
+    running.push(dev);
+    for (const second of [start(...(await options())), dev]) {
+      expect(await second.ended(20_000)).toBe(1);
+      expect(second.err()).toContain(`process ${holder} works with ${state}`);
+      expect(second.out()).not.toContain("eady");
+    }
+    // npm start alone is killed: what it started goes on for as long as it likes, and so does the lock.
+    process.kill(first.pid, "SIGKILL");
+    const third = start(...(await options()));
+    expect(await third.ended(20_000)).toBe(1);
+    expect(third.err()).toContain(`process ${holder} works with`);
+
+    process.kill(-Number(holder), "SIGKILL");
+    await eventually("it is gone", 5000, () => groupMembers(Number(holder))?.length === 0);
+    expect(existsSync(join(state, "selfsame.lock"))).toBe(true);
+    const fourth = start(...(await options()));
+    await ready(fourth);
+    process.kill(fourth.pid, "SIGTERM");
+    expect(await fourth.ended(15_000)).toBe(0);
+    expect(existsSync(join(state, "selfsame.lock"))).toBe(false);
+  });
+
+  test("that cannot be one: why", async () => {
+    const file = join(workspace.path, "a file");
+    writeFileSync(file, "");
+    const script = start("--port", String(await freePort()), "--persist-to", file);
+    expect(await script.ended(20_000)).toBe(1);
+    expect(script.err()).toContain(`${file} cannot be used: EEXIST`);
   });
 });
 
