@@ -81,14 +81,29 @@ const MAX_CANDIDATES = 20;
 
 /**
  * The service's newest sessions, the one with the latest change first; `null` from a service that gives no list, or none
- * to this key: then what this client has used is left to choose from.
+ * to this key: then what this client has used is left to choose from. The list may be a minute behind, so those that were
+ * used here are asked themselves.
  */
-export async function listCandidates(api: Api): Promise<ListedSession[] | null> {
+export async function listCandidates(api: Api, uses: readonly SessionUse[]): Promise<ListedSession[] | null> {
   try {
     const { items } = await api.sessions(MAX_CANDIDATES);
-    return items.toSorted((a, b) => (a.updatedAt < b.updatedAt ? 1 : a.updatedAt > b.updatedAt ? -1 : 0));
+    const used = new Set(uses.map(({ id }) => id));
+    const entries = await parallel(items, 4, async (item) => (used.has(item.id) ? askSession(api, item) : item));
+    return entries
+      .filter((entry) => entry !== null)
+      .toSorted((a, b) => (a.updatedAt < b.updatedAt ? 1 : a.updatedAt > b.updatedAt ? -1 : 0));
   } catch (error) {
     if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+/** What a listed session says of itself: its entry where it cannot be read, `null` where it is gone. */
+async function askSession(api: Api, entry: ListedSession): Promise<ListedSession | null> {
+  try {
+    return await api.session(entry.id);
+  } catch (error) {
+    if (error instanceof ApiError) return error.status === 404 ? null : entry;
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import { pickWithKeys } from "./picker.ts";
 import { readProjectRules, resolveDirectory } from "./project-rules.ts";
 import { contractChange, sessionRow } from "./render.ts";
 import type { ListedSession, Session } from "./resources.ts";
-import { readUses } from "./state-file.ts";
+import { readUses, type SessionUse } from "./state-file.ts";
 import { count, oneLine } from "./text.ts";
 
 export async function newSession(chat: Conversation, argument: string): Promise<void> {
@@ -23,8 +23,9 @@ export async function resume(chat: Conversation, argument: string): Promise<void
 /** Lets the user choose among the service's other sessions; `null` when there is nothing or nothing is chosen. */
 async function pickSession(chat: Conversation): Promise<string | null> {
   const { api, screen, input } = chat;
-  const listed = await listCandidates(api);
-  const others = (listed ?? (await usedHere(chat))).filter(({ id }) => id !== chat.session.id);
+  const uses = (await readUses(chat.statePath, api.url)).filter(({ id }) => id !== chat.session.id);
+  const listed = await listCandidates(api, uses);
+  const others = (listed ?? (await usedHere(chat, uses))).filter(({ id }) => id !== chat.session.id);
   if (others.length === 0) {
     if (listed !== null) screen.note("There is no other session. /new begins one.");
     return null;
@@ -40,9 +41,8 @@ async function pickSession(chat: Conversation): Promise<string | null> {
   return session?.id ?? null;
 }
 
-/** The sessions this client has used at this service, as far as they can be read; says why others cannot. */
-async function usedHere({ api, screen, statePath, session }: Conversation): Promise<ListedSession[]> {
-  const uses = (await readUses(statePath, api.url)).filter(({ id }) => id !== session.id);
+/** The other sessions this client has used at this service, as far as they can be read; says why others cannot. */
+async function usedHere({ api, screen }: Conversation, uses: readonly SessionUse[]): Promise<ListedSession[]> {
   if (uses.length === 0) screen.note("No other session of this service was used here. /resume ID takes any.");
   const { sessions, gone, failures } = await readCandidates(api, uses);
   const [failure] = failures;

@@ -78,6 +78,24 @@ describe("/resume", () => {
     expect(t.chat.session.id).toBe("first");
   });
 
+  it("shows sessions used here as they are, where the list is behind", async () => {
+    t.stub.canList = true;
+    await t.run("hello");
+    const { id } = t.chat.session;
+    t.stub.behind.set(id, { messageCount: 0 });
+    t.stub.addSession("elsewhere");
+    t.stub.behind.set("elsewhere", { messageCount: 7 });
+    t.stub.addSession("gone");
+    await recordUse(t.chat.statePath, { url: t.stub.url, id: "gone", agent: "concierge", at: "2026-01-01T00:00:00Z" });
+    t.stub.refuse.set("/v1/sessions/gone", { status: 404, code: "not_found", title: "Not found", detail: "" });
+    await t.run("/new");
+    t.input.keys = ["q"];
+    const shown = await t.run("/resume");
+    expect(shown).toMatch(new RegExp(`2 messages .*${id}`));
+    expect(shown).toMatch(/7 messages .*elsewhere/);
+    expect(shown).not.toContain("gone");
+  });
+
   it.each([
     [403, "insufficient_scope"],
     [503, "storage_unavailable"],

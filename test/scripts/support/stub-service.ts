@@ -63,6 +63,8 @@ export class StubService {
   promptText = PROMPT;
   /** Whether it has a list of sessions; 404 otherwise, as of an older service. */
   canList = false;
+  /** What the list still says of sessions, by id: entries may be behind. */
+  readonly behind = new Map<string, Record<string, unknown>>();
   /** 404 for cancel, as a service without that route would answer. */
   canCancel = true;
   readonly #server: Server;
@@ -156,7 +158,9 @@ export class StubService {
       return json(this.resource(this.addSession(`session-${this.#made}`, agent)), 201);
     }
     if (method === "GET" && path === "/v1/sessions" && this.canList) {
-      const items = [...this.sessions.values()].reverse().map((session) => this.resource(session));
+      const items = [...this.sessions.values()]
+        .reverse()
+        .map((session) => ({ ...this.resource(session), ...this.behind.get(session.id) }));
       return json({ items: items.slice(0, Number(query.get("limit"))), next: null });
     }
     const [, id = "", rest = ""] = /^\/v1\/sessions\/([^/]+)(.*)$/.exec(path) ?? [];
