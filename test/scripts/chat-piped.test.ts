@@ -112,6 +112,7 @@ describe("npm run chat on a pipe", () => {
   it("shows its usage, and refuses what it does not know", async () => {
     const help = await chat("", ["--help"]).done;
     expect(help.out).toContain("npm run chat -- [options]");
+    expect(help.out).toContain("or a command if it begins with /");
     expect(help.code).toBe(0);
     const wrong = await chat("", ["--colour"]).done;
     expect(wrong.err).toContain("--colour");
