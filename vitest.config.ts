@@ -27,7 +27,7 @@ export default defineConfig({
           name: "workerd",
           include: ["test/{session,directory,http,snapshot,runtime}/**/*.test.ts"],
           globalSetup: ["./test/support/setup.ts"],
-          hookTimeout: 60_000, // the invariants of a test with 1,000 sessions, on a machine that does other things too
+          hookTimeout: 60_000, // the invariants of a test with many sessions, on a machine that does other things too
         },
       },
     ],
