@@ -4,6 +4,7 @@ import { testConfig } from "./test/support/wrangler-config.ts";
 
 export default defineConfig({
   test: {
+    maxWorkers: "100%", // files share nothing; the default leaves a core unused, which on two cores is half of them
     projects: [
       {
         // The pure layers and the scripts' own parts, in Node.
