@@ -1,32 +1,46 @@
-/** Bytes that come in pieces, as the lines they hold. */
-import { decodeUtf8 } from "../prompt/text.ts";
+/** Bytes that come in chunks, as the lines they hold. Nothing is kept but the line that has not ended yet. */
 
 const LINE_END = 0x0a;
 
 export class LineSplitter {
-  #rest: Uint8Array[] = [];
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
 
-  /** The lines that a piece completes, without their line ends; `null` for one that is not UTF-8. */
-  push(bytes: Uint8Array): (string | null)[] {
-    const lines: (string | null)[] = [];
-    let start = 0;
-    for (let end = bytes.indexOf(LINE_END); end >= 0; end = bytes.indexOf(LINE_END, start)) {
-      lines.push(decodeUtf8(this.#joined(bytes.subarray(start, end))));
-      start = end + 1;
+  /** Bytes of the line that has not ended. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** The lines that end in this chunk, without their line ends; good until the chunk is overwritten. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    const lines: Uint8Array[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, from)) {
+      lines.push(this.#joined(chunk.subarray(from, end)));
+      from = end + 1;
     }
-    if (start < bytes.byteLength) this.#rest.push(bytes.subarray(start));
+    if (from < chunk.byteLength) {
+      this.#held.push(chunk.slice(from));
+      this.#heldBytes += chunk.byteLength - from;
+    }
     return lines;
   }
 
-  /** What follows the last line end; `null` when it is not UTF-8. */
-  rest(): string | null {
-    return decodeUtf8(this.#joined(new Uint8Array()));
+  /** Call once: the bytes after the last line end. */
+  rest(): Uint8Array {
+    return this.#joined(new Uint8Array());
   }
 
   #joined(last: Uint8Array): Uint8Array {
-    if (this.#rest.length === 0) return last;
-    const whole = new Uint8Array(Buffer.concat([...this.#rest, last]));
-    this.#rest = [];
+    if (this.#heldBytes === 0) return last;
+    const whole = new Uint8Array(this.#heldBytes + last.byteLength);
+    let at = 0;
+    for (const part of [...this.#held, last]) {
+      whole.set(part, at);
+      at += part.byteLength;
+    }
+    this.#held = [];
+    this.#heldBytes = 0;
     return whole;
   }
 }

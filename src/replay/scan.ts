@@ -5,7 +5,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { decodeUtf8 } from "../prompt/text.ts";
 import type { LogFault } from "./fault.ts";
-import { LineSplitter, type RawLine } from "./lines.ts";
+import { NumberedLines, type RawLine } from "./numbered-lines.ts";
 import { faultyLine, isKnownType, isLogVersion, isPlaced, type LogVersion } from "./shapes.ts";
 import type { LogSource, SourceRange } from "./source.ts";
 
@@ -52,7 +52,7 @@ const NEW_LINE = new Uint8Array([0x0a]);
 /** An incremental reader: chunks in, lines out. */
 export class LogScanner {
   readonly #sink: LogSink;
-  readonly #lines = new LineSplitter((line) => this.#take(line));
+  readonly #lines = new NumberedLines((line) => this.#take(line));
   readonly #hash: Hash = createHash("sha256");
   #header: LogHeader | null = null;
   #count = 0;

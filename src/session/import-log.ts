@@ -8,6 +8,7 @@ import { LineSplitter } from "../log/lines.ts";
 import { type SessionState, STATE_VERSION } from "../log/session-state.ts";
 import { fingerprintHex, parseContractText } from "../prompt/fingerprint.ts";
 import { familyOf, preparePrompt } from "../prompt/prepare.ts";
+import { decodeUtf8 } from "../prompt/text.ts";
 import { ExportReader, faultAt, type ReadExport } from "../replay/export-reader.ts";
 import { DEFAULT_MODEL } from "../runtime/providers.ts";
 import { IN_FLIGHT } from "../turn/table.ts";
@@ -55,14 +56,15 @@ export async function importLog(
 async function readExport(body: ReadableStream<Uint8Array>): Promise<Result<ReadExport>> {
   const [splitter, reader] = [new LineSplitter(), new ExportReader()];
   let [bytes, lines] = [0, 0];
-  const take = (line: string | null): Result<void> => {
+  const take = (raw: Uint8Array): Result<void> => {
     lines += 1;
+    const line = decodeUtf8(raw);
     return line === null ? faultAt(lines, { code: "invalid_request", message: "is not UTF-8" }) : reader.push(line);
   };
   const source = body.getReader();
   for (;;) {
     const { done, value } = await source.read();
-    if (done) return reader.finish(splitter.rest());
+    if (done) return reader.finish(decodeUtf8(splitter.rest()));
     bytes += value.byteLength;
     const faults = bytes > MAX_IMPORT_BYTES ? [tooLarge()] : splitter.push(value).map(take);
     const fault = faults.find((result) => !result.ok);

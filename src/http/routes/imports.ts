@@ -4,6 +4,7 @@ import { SESSION_ID } from "../../directory/entry.ts";
 import { fail, ok, type Result } from "../../errors.ts";
 import { MAX_IMPORT_BYTES, MAX_IMPORT_HEADER_BYTES } from "../../limits.ts";
 import { LineSplitter } from "../../log/lines.ts";
+import { decodeUtf8 } from "../../prompt/text.ts";
 import { faultAt, readHeader } from "../../replay/export-reader.ts";
 import { requireScopes } from "../auth.ts";
 import { IMPORT_PATH } from "../body.ts";
@@ -50,7 +51,8 @@ async function readFirstLine(
     const { done, value } = await reader.read();
     if (done) return refuse("the header is missing: the file is empty or was cut off");
     seen.push(value);
-    first = splitter.push(value)[0];
+    const [line] = splitter.push(value);
+    if (line !== undefined) first = decodeUtf8(line);
     bytes += value.byteLength;
   }
   if (first === undefined) return refuse("is no header: it has no end");

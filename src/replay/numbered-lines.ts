@@ -1,12 +1,13 @@
-/** From chunks of bytes to lines. Nothing is kept but the line that has not ended yet. */
+/** The lines of a log that is read, each with its number and its place; one that is too long is a fault. */
 import { MAX_LOG_LINE_BYTES } from "../limits.ts";
+import { LineSplitter } from "../log/lines.ts";
 import type { LogFault } from "./fault.ts";
 import type { SourceRange } from "./source.ts";
 
 export interface RawLine extends SourceRange {
   /** From 1, blank lines counted. */
   number: number;
-  /** Without the line end; good until the next line is taken. */
+  /** Without the line end; good until the next chunk is pushed. */
   bytes: Uint8Array;
   /** Whether a line end follows. Only the last line may lack it. */
   ended: boolean;
@@ -15,12 +16,9 @@ export interface RawLine extends SourceRange {
 /** What is done with a line; a fault ends the reading. */
 export type TakeLine = (line: RawLine) => LogFault | null;
 
-const LINE_END = 0x0a;
-
-export class LineSplitter {
+export class NumberedLines {
   readonly #take: TakeLine;
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
+  readonly #splitter = new LineSplitter();
   /** Of the line that has not ended. */
   #offset = 0;
   #number = 1;
@@ -31,50 +29,29 @@ export class LineSplitter {
 
   /** Takes the lines that end in this chunk. After a fault nothing more may be pushed. */
   push(chunk: Uint8Array): LogFault | null {
-    let from = 0;
-    for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, from)) {
-      const fault = this.#line(chunk.subarray(from, end), true);
+    for (const bytes of this.#splitter.push(chunk)) {
+      const fault = this.#line(bytes, true);
       if (fault !== null) return fault;
-      from = end + 1;
     }
-    return this.#hold(chunk.subarray(from));
+    return this.#splitter.heldBytes > MAX_LOG_LINE_BYTES ? this.#tooLong() : null;
   }
 
   /** Call once: takes the bytes after the last line end, if there are any. */
   end(): LogFault | null {
-    return this.#heldBytes === 0 ? null : this.#line(new Uint8Array(0), false);
+    const rest = this.#splitter.rest();
+    return rest.byteLength === 0 ? null : this.#line(rest, false);
   }
 
-  #line(rest: Uint8Array, ended: boolean): LogFault | null {
-    const bytes = this.#heldBytes === 0 ? rest : joined([...this.#held, rest], this.#heldBytes + rest.byteLength);
+  #line(bytes: Uint8Array, ended: boolean): LogFault | null {
     const length = bytes.byteLength;
     if (length > MAX_LOG_LINE_BYTES) return this.#tooLong();
     const fault = this.#take({ number: this.#number, offset: this.#offset, length, bytes, ended });
-    this.#held = [];
-    this.#heldBytes = 0;
     this.#offset += length + 1;
     this.#number += 1;
     return fault;
   }
 
-  #hold(rest: Uint8Array): LogFault | null {
-    if (rest.byteLength === 0) return null;
-    this.#held.push(rest.slice());
-    this.#heldBytes += rest.byteLength;
-    return this.#heldBytes > MAX_LOG_LINE_BYTES ? this.#tooLong() : null;
-  }
-
   #tooLong(): LogFault {
     return { line: this.#number, message: `longer than ${MAX_LOG_LINE_BYTES} bytes` };
   }
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
-  return bytes;
 }

@@ -1,11 +1,11 @@
 /** Failure class: where chunks are cut changes what is read. */
 import { describe, expect, test } from "vitest";
 import { MAX_LOG_LINE_BYTES } from "../../src/limits.ts";
-import { LineSplitter } from "../../src/replay/lines.ts";
+import { NumberedLines } from "../../src/replay/numbered-lines.ts";
 
 function split(chunks: Uint8Array[]): { lines: [number, number, string, boolean][]; fault: unknown } {
   const lines: [number, number, string, boolean][] = [];
-  const splitter = new LineSplitter(({ number, offset, bytes, ended }) => {
+  const splitter = new NumberedLines(({ number, offset, bytes, ended }) => {
     lines.push([number, offset, Buffer.from(bytes).toString(), ended]);
     return null;
   });
@@ -55,7 +55,7 @@ describe("a line that is too long", () => {
 
 test("a fault of whoever takes the lines ends it", () => {
   const seen: number[] = [];
-  const splitter = new LineSplitter(({ number }) => {
+  const splitter = new NumberedLines(({ number }) => {
     seen.push(number);
     return number === 2 ? { line: 2, message: "no" } : null;
   });
