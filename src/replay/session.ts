@@ -15,14 +15,18 @@ export interface LoggedTurn {
   n: number;
   state: StoredState;
   event: EventName;
+  /** Tries dispatched so far; 0 while the first one waits. */
   attempt: number;
   reason: string | null;
-  /** What was sent last; a text that had expired by then is in no entry. */
+  /** In a log: what was sent last; a text that had expired by then is in no entry. */
   temporary: TemporaryText[];
   userSeq: number | null;
+  /** What the model said: the answer, or as much of it as came. */
   answerSeq: number | null;
   usage: Usage | null;
+  /** HTTP status of the provider's last answer. */
   providerStatus: number | null;
+  /** `seq` is the log's `request` entry. */
   requests: { attempt: number; call: number; seq: number; bodySha256: string; bytes: number }[];
   fingerprint: string | null;
   promptSha256: string | null;

@@ -1,8 +1,8 @@
 /** The rows of a session's tables, as the rest of `session/` sees them: typed, JSON columns parsed. */
-import type { Block, Role, SeqRange, TemporaryText, Usage } from "../log/entries.ts";
+import type { Block, Role, SeqRange } from "../log/entries.ts";
 import type { BlockRef, Level } from "../prompt/contract.ts";
 import type { Identity } from "../prompt/identity.ts";
-import type { EventName } from "../prompt/sources.ts";
+import type { LoggedTurn } from "../replay/session.ts";
 import type { SnapshotKind } from "../snapshot/snapshots.ts";
 import type { StoredState } from "../turn/table.ts";
 
@@ -58,28 +58,10 @@ export interface SessionRow {
   updatedAt: string;
 }
 
-export interface TurnRow {
-  n: number;
-  state: StoredState;
-  event: EventName;
-  /** Tries dispatched so far; 0 while the first one waits. */
-  attempt: number;
-  reason: string | null;
+/** A turn as its row holds it: what the log tells of it, and what it waits with. */
+export interface TurnRow extends LoggedTurn {
   /** The caller's texts, until the user entry holds them. */
   input: string[] | null;
-  temporary: TemporaryText[];
-  userSeq: number | null;
-  /** What the model said: the answer, or as much of it as came. */
-  answerSeq: number | null;
-  usage: Usage | null;
-  /** HTTP status of the provider's last answer. */
-  providerStatus: number | null;
-  /** `seq` is the log's `request` entry. */
-  requests: { attempt: number; call: number; seq: number; bodySha256: string; bytes: number }[];
-  fingerprint: string | null;
-  promptSha256: string | null;
-  createdAt: string;
-  endedAt: string | null;
 }
 
 export interface MessageRow {
