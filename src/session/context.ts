@@ -73,5 +73,5 @@ export function isErased(ctx: SessionContext): boolean {
 
 /** Writes a remark of the runtime into the log; no request carries it. */
 export function notice(ctx: SessionContext, code: string, text: string, turn: number | null = null): void {
-  ctx.store.append(isoTime(ctx), { type: "notice", body: { code, text } }, turn);
+  ctx.store.log.append(isoTime(ctx), { type: "notice", body: { code, text } }, turn);
 }

@@ -31,7 +31,7 @@ export function writeContract(
   keepPrepared(ctx, row.tenant, epoch, row, prepared);
   store.putText("inputs", JSON.stringify(fresh.inputs));
   const body = { fingerprint: compiled.fingerprint, epoch, reason, sources: compiled.sources };
-  store.append(isoTime(ctx), { type: "contract", body });
+  store.log.append(isoTime(ctx), { type: "contract", body });
   if (fresh.hookFailure !== null) notice(ctx, "hook_failed", fresh.hookFailure);
 }
 
@@ -101,7 +101,7 @@ export async function clearSession(ctx: SessionContext): Promise<Result<void>> {
 
 /** Writes that the conversation begins anew here; what the session's row then says of it. */
 export function cutHistoryOff(ctx: SessionContext): Partial<SessionRow> {
-  const from = ctx.store.append(isoTime(ctx), { type: "clear", body: {} }) + 1;
+  const from = ctx.store.log.append(isoTime(ctx), { type: "clear", body: {} }) + 1;
   return { messagesFrom: from, historyFrom: from, gaps: [], cut: null, messageCount: 0, lastState: null };
 }
 

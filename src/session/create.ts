@@ -154,7 +154,7 @@ function newRow(
 function writeOpening(ctx: SessionContext, row: SessionRow, fresh: FreshContract): void {
   const { name: id, agent, agentVersion, level, parent, createdAt } = row;
   const header = { version: LOG_VERSION, id, agent, agentVersion, level, parent, createdAt } as const;
-  ctx.store.append(createdAt, { type: "session", body: header });
-  ctx.store.append(createdAt, { type: "identity", body: { identity: row.identity } });
+  ctx.store.log.append(createdAt, { type: "session", body: header });
+  ctx.store.log.append(createdAt, { type: "identity", body: { identity: row.identity } });
   writeContract(ctx, row, 1, "initial", fresh);
 }

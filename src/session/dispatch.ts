@@ -88,7 +88,7 @@ export function contextBudget(ctx: SessionContext): number {
 /** The turn's user message: compiled for its first attempt, and the very same one for every later one. */
 function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<PlannedCall, "content" | "opens"> {
   if (turn.userSeq !== null) {
-    const content = ctx.store
+    const content = ctx.store.log
       .message(turn.userSeq)!
       .content.filter((block) => "text" in block && block.type !== "tool_result");
     return { content, opens: hasOpened(ctx, turn) };
@@ -115,8 +115,8 @@ function userContent(ctx: SessionContext, row: SessionRow, turn: TurnRow): Pick<
 /** Whether a turn that was sent before carries opening material, and that of the present epoch, not of another. */
 export function hasOpened(ctx: SessionContext, { userSeq, requests }: TurnRow): boolean {
   const { store } = ctx;
-  if (userSeq === null || !store.message(userSeq)!.content.some(({ type }) => type === "reference")) return false;
-  const first = JSON.parse(store.entry(requests[0]!.seq)!.body) as EntryBodies["request"];
+  if (userSeq === null || !store.log.message(userSeq)!.content.some(({ type }) => type === "reference")) return false;
+  const first = JSON.parse(store.log.entry(requests[0]!.seq)!.body) as EntryBodies["request"];
   return store.preparedIn(sessionRow(ctx).epoch).some(({ sha256 }) => sha256 === first.promptSha256);
 }
 
@@ -134,27 +134,27 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
   const dropped = plan.history.droppedThrough;
   if (dropped !== null) {
     const body = { from: row.historyFrom, to: dropped, summary: null, trigger: "budget" } as const;
-    store.append(ts, { type: "compaction", body });
+    store.log.append(ts, { type: "compaction", body });
     change.historyFrom = dropped + 1;
     change.gaps = row.gaps.filter(([, to]) => to > dropped);
     change.cut = { turn: turn.n, from: row.historyFrom, gaps: row.gaps };
   }
   if (plan.expired > 0) {
     const text = `${plan.expired} temporary instruction(s) of ${turnId(turn.n)} had expired and were not sent.`;
-    store.append(ts, { type: "notice", body: { code: "temporary_expired", text } }, turn.n);
+    store.log.append(ts, { type: "notice", body: { code: "temporary_expired", text } }, turn.n);
   }
-  const userSeq = turn.userSeq ?? store.appendMessage(ts, turn.n, "user", plan.content);
+  const userSeq = turn.userSeq ?? store.log.appendMessage(ts, turn.n, "user", plan.content);
   store.dropInput(turn);
   if (row.loggedPrompt !== row.promptSha256) {
     const { promptSha256: sha256, model, family, level, epoch } = row;
     const reason = row.loggedPrompt === null ? "initial" : "rebuilt";
-    store.append(ts, { type: "prompt", body: { sha256, reason, model, family, level, epoch } }, turn.n);
+    store.log.append(ts, { type: "prompt", body: { sha256, reason, model, family, level, epoch } }, turn.n);
     change.loggedPrompt = sha256;
   }
   if (plan.opens) change.openingTurn = turn.n;
 
   const state = TURN_TABLE.dispatch.to;
-  store.append(ts, { type: "turn", body: { state, event: turn.event, attempt, reason: null } }, turn.n);
+  store.log.append(ts, { type: "turn", body: { state, event: turn.event, attempt, reason: null } }, turn.n);
   const request: EntryBodies["request"] = {
     attempt,
     call: 1,
@@ -190,14 +190,14 @@ export function commitCall(ctx: SessionContext, turn: TurnRow, plan: PlannedCall
 /** Writes the next try of a call that a busy provider refused: the same request, with an entry of its own. */
 export function commitAgain(ctx: SessionContext, { n, requests }: TurnRow): void {
   const { store } = ctx;
-  const refused = JSON.parse(store.entry(requests.at(-1)!.seq)!.body) as EntryBodies["request"];
+  const refused = JSON.parse(store.log.entry(requests.at(-1)!.seq)!.body) as EntryBodies["request"];
   const request = appendRequest(ctx, n, { ...refused, call: refused.call + 1 });
   const change = { state: TURN_TABLE.again.to, requests: [...requests, request] };
   if (!store.updateTurn(n, storedFrom("again"), change)) throw new Error(`${turnId(n)} was not dispatched any more`);
 }
 
 function appendRequest(ctx: SessionContext, n: number, body: EntryBodies["request"]): TurnRow["requests"][number] {
-  const seq = ctx.store.append(isoTime(ctx), { type: "request", body }, n);
+  const seq = ctx.store.log.append(isoTime(ctx), { type: "request", body }, n);
   const { attempt, call, bodySha256, bytes } = body;
   return { attempt, call, seq, bodySha256, bytes };
 }

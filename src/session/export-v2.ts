@@ -17,10 +17,10 @@ import { textStream } from "./text-stream.ts";
  * `prompt_unavailable`, because without its line the one before it would seem to be in effect.
  */
 export async function exportLogV2(ctx: SessionContext): Promise<Result<ReadableStream<Uint8Array>>> {
-  const to = ctx.store.nextSeq();
+  const to = ctx.store.log.nextSeq();
   const row = sessionRow(ctx);
   const { name: id, createdAt } = row;
-  const prompts = ctx.store.entriesOfType("prompt").map(({ body }) => JSON.parse(body) as EntryBodies["prompt"]);
+  const prompts = ctx.store.log.entriesOfType("prompt").map(({ body }) => JSON.parse(body) as EntryBodies["prompt"]);
   for (const sha256 of new Set(prompts.map((prompt) => prompt.sha256))) {
     const text = await restoreText(ctx, "prompt", sha256);
     if (!text.ok) return text;
@@ -43,7 +43,7 @@ async function* pages(ctx: SessionContext, { to, row, model, header }: Excerpt):
   let inUse = model;
   for (let from = 1; from < to; ) {
     if (!isSameSession(ctx, row)) throw new Error("the session was erased meanwhile");
-    const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
+    const rows = ctx.store.log.page(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
     if (rows.length === 0) break;
     let page = "";
     for (const line of rows) {

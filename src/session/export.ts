@@ -21,7 +21,7 @@ import { textStream } from "./text-stream.ts";
  * next export.
  */
 export function exportLog(ctx: SessionContext): ReadableStream<Uint8Array> {
-  return textStream(readPages(ctx, ctx.store.nextSeq(), currentState(ctx)));
+  return textStream(readPages(ctx, ctx.store.log.nextSeq(), currentState(ctx)));
 }
 
 interface Named {
@@ -40,7 +40,7 @@ async function* readPages(ctx: SessionContext, to: number, state: SessionState):
     return text;
   };
   for (let from = 1; from < to; ) {
-    const rows = ctx.store.log(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
+    const rows = ctx.store.log.page(from, to, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES);
     if (rows.length === 0) break;
     const page: string[] = [];
     for (const row of rows) page.push(...(await snapshotOf(ctx, namedText(row), inlined)), lineOf(row));

@@ -24,7 +24,7 @@ interface Excerpt {
 export async function exportHistory(ctx: SessionContext): Promise<Result<ReadableStream<Uint8Array>>> {
   const row = sessionRow(ctx);
   const unsettled = new Set(ctx.store.liveTurns().map(({ n }) => n));
-  const excerpt = { row, end: ctx.store.nextSeq(), unsettled };
+  const excerpt = { row, end: ctx.store.log.nextSeq(), unsettled };
   const prompt = await savedPrompt(ctx, row);
   return prompt.ok ? ok(textStream(pages(ctx, excerpt, prompt.value))) : prompt;
 }
@@ -64,7 +64,7 @@ function* messagePages(ctx: SessionContext, { row, end, unsettled }: Excerpt): G
   for (const [from, to] of visibleRanges(row.historyFrom, row.gaps, end - 1)) {
     for (let after = from - 1, more = true; more; ) {
       if (!isSameSession(ctx, row)) throw new Error("the session was erased meanwhile");
-      const page = ctx.store.messages(after, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES, to + 1);
+      const page = ctx.store.log.messages(after, EXPORT_PAGE_ROWS, EXPORT_PAGE_BYTES, to + 1);
       // An answer without a word is in no request.
       const settled = ({ turn }: MessageRow) => turn === null || !unsettled.has(turn);
       yield page.rows.filter((message) => message.content.length > 0 && settled(message));

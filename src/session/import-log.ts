@@ -91,7 +91,7 @@ function write(ctx: SessionContext, target: ImportTarget, read: ReadExport): voi
     erasures: 0,
   };
   store.insertSession(row);
-  for (const { role, ...line } of lines) store.insertLine(line, role);
+  for (const { role, ...line } of lines) store.log.insertLine(line, role);
   for (const turn of log.turns.values()) store.insertTurn({ ...turn, input: null } satisfies TurnRow);
   for (const { value, turn, bodySha256 } of log.keys.values()) store.insertKey(value, turn, bodySha256);
   for (const { kind, sha256, text } of texts) keepText(ctx, target.tenant, kind, sha256, text);

@@ -49,7 +49,7 @@ export async function importHistory(ctx: SessionContext, request: HistoryImport)
   ctx.store.transaction(() => {
     const cut = cutHistoryOff(ctx);
     const now = isoTime(ctx);
-    if (identity !== row.identity) ctx.store.append(now, { type: "identity", body: { identity } });
+    if (identity !== row.identity) ctx.store.log.append(now, { type: "identity", body: { identity } });
     const messageCount = messages.filter(isCounted).length;
     const reason = saved.prompt === null ? "compiled_once" : "restored";
     beginEpoch(ctx, reason, fresh.value, { ...cut, identity, messageCount });
@@ -58,7 +58,7 @@ export async function importHistory(ctx: SessionContext, request: HistoryImport)
       if (one.family !== family || one.level !== level) keepPrepared(ctx, tenant, epoch, one, one);
     }
     for (const { role, content, status, metadata } of messages) {
-      ctx.store.appendMessage(now, null, role, content, status, metadata);
+      ctx.store.log.appendMessage(now, null, role, content, status, metadata);
     }
     // What was saved may well differ from today's sources; found out later, that could fail with the import kept.
     writeDrift(ctx);

@@ -67,6 +67,6 @@ function currentEntry(ctx: SessionContext): { entry: SessionEntry; version: Entr
   const state = sessionState(row, ctx.store.activeTurn());
   return {
     entry: { id: row.name, agent, identity, model, state, messageCount, createdAt, updatedAt },
-    version: { birth, erasures, seq: ctx.store.nextSeq() - 1 },
+    version: { birth, erasures, seq: ctx.store.log.nextSeq() - 1 },
   };
 }

@@ -76,7 +76,7 @@ export async function restorePrompt(ctx: SessionContext): Promise<Result<string>
 /** The messages later requests may carry, read once an instance. */
 export function loadHistory(ctx: SessionContext): HistoryItem[] {
   const { historyFrom, gaps } = sessionRow(ctx);
-  ctx.memory.history ??= ctx.store.history(historyFrom, gaps).map(historyItem);
+  ctx.memory.history ??= ctx.store.log.history(historyFrom, gaps).map(historyItem);
   return ctx.memory.history;
 }
 

@@ -54,7 +54,7 @@ export function writeRetry(ctx: SessionContext, turn: TurnRow): Result<void> {
   if (!store.updateTurn(turn.n, storedFrom("retry"), change))
     throw new Error(`${turnId(turn.n)} was changed meanwhile`);
   const attempt = turn.attempt + 1;
-  store.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
+  store.log.append(now, { type: "turn", body: { state: "queued", event: turn.event, attempt, reason: null } }, turn.n);
   // Of the earlier attempt only the input counts from here on.
   const history = historyWithout(ctx, row, turn);
   store.updateSession({
@@ -80,7 +80,7 @@ export function abandonTurn(ctx: SessionContext, turn: TurnRow): Result<void> {
     if (!store.updateTurn(turn.n, storedFrom("abandon"), change))
       throw new Error(`${turnId(turn.n)} was changed meanwhile`);
     const { event, attempt } = turn;
-    store.append(now, { type: "turn", body: { state, event, attempt, reason: ABANDONED } }, turn.n);
+    store.log.append(now, { type: "turn", body: { state, event, attempt, reason: ABANDONED } }, turn.n);
     store.updateSession({
       ...historyWithout(ctx, row, turn),
       messageCount: row.messageCount - countedIn(row, turn),

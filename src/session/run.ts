@@ -91,7 +91,7 @@ function admit(ctx: SessionContext, request: TurnRequest): Result<Admission> {
     if (request.key !== null) store.insertKey(request.key, turn.n, request.bodySha256);
     const key = request.key === null ? {} : { key: { value: request.key, bodySha256: request.bodySha256 } };
     const body = { state: "queued", event: turn.event, attempt: 1, reason: null, ...key };
-    store.append(turn.createdAt, { type: "turn", body }, turn.n);
+    store.log.append(turn.createdAt, { type: "turn", body }, turn.n);
     listSoon(ctx);
     crashPoint("accept.inside");
     return plan === null ? 0 : commitCall(ctx, turn, plan.value);
@@ -218,7 +218,7 @@ export function follow(ctx: SessionContext, turn: TurnRow): LiveTurn {
   const { n, state, attempt, reason, usage, providerStatus, answerSeq } = turn;
   const known = ctx.live.get(n);
   if (known !== undefined) return known;
-  const answer = answerSeq === null ? null : ctx.store.message(answerSeq);
+  const answer = answerSeq === null ? null : ctx.store.log.message(answerSeq);
   const live = new LiveTurn({
     n,
     state,

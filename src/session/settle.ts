@@ -113,7 +113,7 @@ function end(
     const change = { state, reason, answerSeq, usage, providerStatus, endedAt };
     if (!store.updateTurn(n, storedFrom(signal), change)) throw new Error(`${turnId(n)} has ended already`);
     const attempt = Math.max(1, turn.attempt);
-    store.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
+    store.log.append(endedAt, { type: "turn", body: { state, event: turn.event, attempt, reason } }, n);
     const row = sessionRow(ctx);
     const history = inHistory ? null : historyWithout(ctx, row, turn);
     store.updateSession({ ...sessionAfter(ctx, row, live, turn, state, endedAt), ...history });
@@ -172,7 +172,7 @@ export function historyWithout(ctx: SessionContext, row: SessionRow, { n, userSe
     notice(ctx, "history_restored", text, n);
   }
   if (userSeq === null) return withoutTurn(row, n, null, { before: 0, after: 0 });
-  const said: SeqRange = [userSeq, ctx.store.lastMessageOf(n, userSeq)];
+  const said: SeqRange = [userSeq, ctx.store.log.lastMessageOf(n, userSeq)];
   const sent = loadHistory(ctx);
   return withoutTurn(row, n, said, {
     // Where no message is sent before it, the last one before the history's start (which its size may have moved) is nearest.
@@ -186,7 +186,7 @@ function writeAnswer(ctx: SessionContext, { view: { n }, said }: LiveTurn, whole
   const text = said.whole();
   const content = text === "" ? [] : [{ type: "text" as const, text }];
   const status = whole ? "complete" : "partial";
-  const seq = ctx.store.appendMessage(isoTime(ctx), n, "assistant", content, status);
+  const seq = ctx.store.log.appendMessage(isoTime(ctx), n, "assistant", content, status);
   return { seq, turn: n, role: "assistant", content };
 }
 
@@ -195,7 +195,7 @@ function writeMarker(ctx: SessionContext, n: number, name: NoticeName): NewMessa
   const { identity } = sessionRow(ctx);
   const values = templateValues({ agent: findAgent(ctx), identity, inputs: storedInputs(ctx) });
   const content = [{ type: "notice" as const, text: expand(ctx.bundle.notices[name], values) }];
-  const seq = ctx.store.appendMessage(isoTime(ctx), n, "user", content);
+  const seq = ctx.store.log.appendMessage(isoTime(ctx), n, "user", content);
   return { seq, turn: n, role: "user", content };
 }
 
@@ -207,5 +207,5 @@ function writeResponse(
   const call = turn.requests.at(-1)?.call ?? 1;
   const { finish, usage, status, error } = outcome;
   const body = { attempt: turn.attempt, call, finish, usage, status, error };
-  ctx.store.append(isoTime(ctx), { type: "response", body }, turn.n);
+  ctx.store.log.append(isoTime(ctx), { type: "response", body }, turn.n);
 }

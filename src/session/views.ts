@@ -29,7 +29,7 @@ import type { TurnRow } from "./rows.ts";
 /** Messages of the current conversation after a `seq`. */
 export function viewMessages(ctx: SessionContext, after: number, limit: number): Page<MessageResource> {
   const start = Math.max(after, sessionRow(ctx).messagesFrom - 1);
-  const { rows, more } = ctx.store.messages(start, limit, MESSAGE_PAGE_BYTES);
+  const { rows, more } = ctx.store.log.messages(start, limit, MESSAGE_PAGE_BYTES);
   const items = rows.flatMap((row) => {
     const state = row.turn === null ? null : (ctx.store.turn(row.turn)?.state ?? null);
     return messageResource(row, state) ?? [];
@@ -47,7 +47,7 @@ export function viewSession(ctx: SessionContext): SessionResource {
 /** A turn as the API shows it, in its live state where an attempt is under way. */
 export function viewTurn(ctx: SessionContext, turn: TurnRow, state?: TurnState): TurnResource {
   const shown = state ?? ctx.live.get(turn.n)?.view.state ?? turn.state;
-  const answer = shown !== "completed" || turn.answerSeq === null ? null : ctx.store.message(turn.answerSeq);
+  const answer = shown !== "completed" || turn.answerSeq === null ? null : ctx.store.log.message(turn.answerSeq);
   return turnResource({ ...sessionRow(ctx), identity: identityOf(ctx, turn) }, turn, shown, answer);
 }
 
@@ -55,7 +55,7 @@ export function viewTurn(ctx: SessionContext, turn: TurnRow, state?: TurnState):
 function identityOf(ctx: SessionContext, { userSeq }: TurnRow): Identity {
   const { identity, messagesFrom } = sessionRow(ctx);
   if (identity.source !== "restored" || userSeq === null || userSeq >= messagesFrom) return identity;
-  const entry = ctx.store.entriesOfType("identity").findLast(({ seq }) => seq < userSeq);
+  const entry = ctx.store.log.entriesOfType("identity").findLast(({ seq }) => seq < userSeq);
   return entry === undefined ? identity : (JSON.parse(entry.body) as EntryBodies["identity"]).identity;
 }
 
@@ -84,13 +84,13 @@ export async function viewRequest(
   call: number,
 ): Promise<Result<Uint8Array>> {
   const named = turn.requests.find((request) => request.attempt === attempt && request.call === call);
-  const entry = named === undefined ? null : ctx.store.entry(named.seq);
+  const entry = named === undefined ? null : ctx.store.log.entry(named.seq);
   if (entry === null) return fail("not_found", "No such request in this turn.");
   const request = { ...(JSON.parse(entry.body) as EntryBodies["request"]), turn: turnId(turn.n) };
   const system = await restoreText(ctx, "prompt", request.promptSha256);
   if (!system.ok) return system;
   const messages = request.history.flatMap(([from, to]) =>
-    ctx.store.messagesBetween(from, to).map(({ role, content, turn }) => {
+    ctx.store.log.messagesBetween(from, to).map(({ role, content, turn }) => {
       return { role, content, turn: turn === null ? undefined : turnId(turn) };
     }),
   );
@@ -110,7 +110,7 @@ export async function viewContract(ctx: SessionContext): Promise<Result<Contract
 
 /** The log's `prompt` entries. */
 export function viewPrompts(ctx: SessionContext): PromptResource[] {
-  const rows = ctx.store.entriesOfType("prompt");
+  const rows = ctx.store.log.entriesOfType("prompt");
   return rows.map(({ seq, ts, body }) => ({ seq, ts, ...(JSON.parse(body) as EntryBodies["prompt"]) }));
 }
 
